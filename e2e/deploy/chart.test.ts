@@ -30,6 +30,7 @@ const EXTERNAL_SETTINGS = {
   DATABASE_REPLICA_URL: 'secret',
   EGRESS_CLIENT_CERT: 'secret',
   EGRESS_CLIENT_KEY: 'secret',
+  OIDC_CLIENT_SECRET: 'secret',
   PORT: 'management.port, dispatcher.port',
   OPERATIONS_PORT: 'management.operationsPort',
 };
@@ -201,7 +202,7 @@ describeChart('the chart', () => {
   test('renders values that no overlay sets into objects that match their schemas', () => {
     const set = [
       'monitoring.enabled=true,monitoring.labels.release=stack,monitoring.runbookUrl=https://wiki.example.com/r',
-      'secret.smtp=true,secret.replica=true,secret.clientCertificate=true,settings.MAIL_FROM=a@example.com,settings.PENDING_DELIVERIES_PER_ACCOUNT=1000000',
+      'secret.smtp=true,secret.replica=true,secret.clientCertificate=true,secret.oidc=true,settings.MAIL_FROM=a@example.com,settings.PENDING_DELIVERIES_PER_ACCOUNT=1000000',
       'management.port=8080,management.operationsPort=8081,dispatcher.port=8082,settings.DELIVERY_TIMEOUT_MS=20500',
       'image.registry=r.example.com,image.tag=9.9.9,image.pullSecrets[0].name=pull',
       'pods.env[0].name=OTEL_SERVICE_NAME,pods.env[0].value=a,pods.nodeSelector.disk=ssd,pods.annotations.a=b',
@@ -230,10 +231,11 @@ describeChart('the chart', () => {
         { name: 'PORT', value: '8082' },
       ]),
     );
-    expect(named('Deployment', 'management').spec.template.spec.containers[0].env).toContainEqual({
-      name: 'DATABASE_REPLICA_URL_FILE',
-      value: '/run/secrets/runhook/DATABASE_REPLICA_URL',
-    });
+    for (const name of ['DATABASE_REPLICA_URL', 'OIDC_CLIENT_SECRET'])
+      expect(named('Deployment', 'management').spec.template.spec.containers[0].env).toContainEqual({
+        name: `${name}_FILE`,
+        value: `/run/secrets/runhook/${name}`,
+      });
     expect(named('HTTPRoute', 'management').spec.parentRefs).toEqual([{ name: 'shared' }]);
     expect(rendered.some(({ kind }) => kind === 'Gateway')).toBe(false);
   });

@@ -16,6 +16,8 @@ const { PROOFS, pathsOf } = (await part('catalogue.mjs')) as {
 };
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
+/** Statements on identities only, which are in no table of the log. */
+const NOT_ON_LOG = new Set(['services/management/src/oidc/identities.ts']);
 const SQL = /\b(SELECT|INSERT INTO|UPDATE|DELETE FROM)\b/;
 
 function listFiles(...paths: string[]): string[] {
@@ -34,7 +36,7 @@ test('the proof on Citus covers every statement on the log', () => {
     (file) => /\/src\/.*\.ts$/.test(file) && SQL.test(readFileSync(join(root, file), 'utf8')),
   );
   expect(withSql.length).toBeGreaterThan(30);
-  expect(withSql.filter((file) => !covered.has(file))).toEqual([]);
+  expect(withSql.filter((file) => !covered.has(file) && !NOT_ON_LOG.has(file))).toEqual([]);
 });
 
 let clone: Clone;

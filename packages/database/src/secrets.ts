@@ -153,6 +153,12 @@ const COLUMNS = [
   { secret: 'signature_key', table: 'subscriptions', column: 'signature_key_ciphertext', idType: 'text' },
   { secret: 'headers', table: 'subscriptions', column: 'headers_ciphertext', idType: 'text' },
   { secret: 'api_key', table: 'users', column: 'api_key_ciphertext', idType: 'bigint' },
+  {
+    secret: 'refresh_token',
+    table: 'oidc_identities',
+    column: 'refresh_token_ciphertext',
+    idType: 'bigint',
+  },
 ] as const;
 
 const BATCH_ROWS = 200;
@@ -160,7 +166,7 @@ const BUSY_PAUSE_MS = 100;
 const PASSES_MAX = 50;
 
 export interface UnreadableSecret {
-  /** Id of the subscription or user. */
+  /** Id of the subscription, user or identity. */
   id: string;
   /** Name of the key that it was encrypted with; null when the ciphertext does not contain one. */
   keyName: string | null;

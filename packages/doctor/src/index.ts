@@ -3,6 +3,7 @@ import { type PortRange, parseCertificate, parseCidrs, parseClientKey, parsePort
 import { EnvironmentError, environmentRules, parseEnvironment } from '@runhook/runtime';
 import Joi from 'joi';
 import { type Finding, failed, ok } from './finding.ts';
+import { examineIdentityProvider } from './identity-provider.ts';
 import { examineEgress, examineProxies, examineService } from './network.ts';
 import { examineDatabase, examineQueue, examineReplica } from './stores.ts';
 
@@ -11,7 +12,7 @@ export { type Finding, type FindingStatus, findingsText } from './finding.ts';
 export interface DoctorOptions {
   /**
    * The environment of the services: `DATABASE_URL`, `DATABASE_REPLICA_URL`, `QUEUE_URL`, `ENCRYPTION_KEYS`,
-   * `EGRESS_…`, `TRUSTED_PROXY_CIDRS`.
+   * `EGRESS_…`, `TRUSTED_PROXY_CIDRS`, `OIDC_ISSUER`.
    */
   env: NodeJS.ProcessEnv;
   /** URL at which clients reach the service. */
@@ -25,7 +26,7 @@ export interface DoctorOptions {
   now?: () => number;
 }
 
-const { flag, parsedBy, postgresUrl, integer } = environmentRules;
+const { flag, httpUrl, parsedBy, postgresUrl, integer } = environmentRules;
 
 /** Variables are validated one by one, so that an invalid one does not prevent the checks of the others. */
 const SETTING_RULES: Readonly<Record<string, Joi.Schema>> = {
@@ -45,6 +46,7 @@ const SETTING_RULES: Readonly<Record<string, Joi.Schema>> = {
   EGRESS_SOURCE_ADDRESSES: parsedBy(parseCidrs),
   TRUSTED_PROXY_CIDRS: parsedBy(parseCidrs),
   LOG_RETENTION_DAYS: integer(1, 3_650),
+  OIDC_ISSUER: httpUrl(),
 };
 
 const RETENTION_DAYS = 30;
@@ -84,6 +86,8 @@ export async function* runChecks(options: DoctorOptions): AsyncGenerator<Finding
   };
   yield await examineEgress(rules, endpoint, timeoutMs);
   yield examineProxies((values.TRUSTED_PROXY_CIDRS as string[] | undefined) ?? []);
+  const issuer = values.OIDC_ISSUER as string | undefined;
+  if (issuer !== undefined) yield await examineIdentityProvider(issuer, timeoutMs);
   yield* examineService(serviceUrl, token, timeoutMs);
 }
 

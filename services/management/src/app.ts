@@ -88,6 +88,8 @@ export interface Timeouts {
   countMs?: number;
   /** Time the body of a request may take to arrive. */
   bodyMs?: number;
+  /** Time for which an answer of the identity provider about a user's access is valid. */
+  oidcCheckMs?: number;
   /** Times in which clients must send their requests. */
   clients?: Partial<ClientTimeouts>;
 }
@@ -158,6 +160,8 @@ export async function createManagement(
     const callers = new StreamCallers({
       pool: database.pool,
       sessionIdleMinutes: settings.consoleSessionIdleMinutes,
+      // Called for open streams only, so after the endpoints were created.
+      hasAccess: (userId) => hasAccess(userId),
     });
     const changes = new ChangeStreams({
       database: reads.background,
@@ -186,7 +190,7 @@ export async function createManagement(
       clock,
       timeouts,
     };
-    const { endpoints, routing } = createEndpoints(settings, resources);
+    const { endpoints, routing, hasAccess } = createEndpoints(settings, resources);
     const app = createHttpApp({
       endpoints,
       routing,

@@ -13,6 +13,7 @@ import { deliveryEndpoints } from './deliveries/routes.ts';
 import { serviceStateEndpoint } from './deliveries/service-state.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
 import { createAccountBudgets } from './http/account-budgets.ts';
+import { addressNetwork } from './http/client-network.ts';
 import { DEADLINE_MS, type Endpoint } from './http/endpoint.ts';
 import { createIdempotency } from './http/idempotency.ts';
 import type { LimitStore } from './http/limits.ts';
@@ -25,20 +26,22 @@ import type { TokenUses } from './identity/token-uses.ts';
 import { tokensEndpoint } from './identity/tokens.ts';
 import { jobsEndpoints } from './jobs/routes.ts';
 import type { ManagementMetrics } from './metrics.ts';
+import { type Oidc, openOidc, withoutPasswords } from './oidc/open-oidc.ts';
+import { oidcSettings } from './oidc/settings.ts';
 import { publishEndpoint } from './runs/publish-routes.ts';
 import { createPublishedEvents } from './runs/published-events.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
 import { createRuns } from './runs/runs.ts';
-import { changePasswordEndpoint } from './sessions/change-password.ts';
+import { CHANGE_PASSWORD, changePasswordEndpoint } from './sessions/change-password.ts';
 import { createConsoleSessions } from './sessions/console-sessions.ts';
 import { createDeviceCookies } from './sessions/device-cookies.ts';
 import { ownSessionsEndpoints } from './sessions/own-sessions.ts';
 import { createPasswordCheck } from './sessions/password-check.ts';
-import { sessionEndpoints } from './sessions/routes.ts';
+import { SESSION, sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
 import type { SignInFailures } from './sessions/sign-in-failures.ts';
-import { createSignInLimits } from './sessions/sign-in-limits.ts';
+import { createSignInLimits, WINDOW_SECONDS } from './sessions/sign-in-limits.ts';
 import type { Settings } from './settings.ts';
 import { type ChangeStreams, changesEndpoint } from './subscriptions/changes.ts';
 import { PUBLIC_KEYS_LIMIT, publicKeysEndpoint } from './subscriptions/public-keys.ts';
@@ -51,6 +54,8 @@ import { subscriptionEndpoints } from './subscriptions/routes.ts';
 import { testSubscriptionEndpoint, testUnsavedEndpoint } from './subscriptions/test-endpoint.ts';
 
 const REQUEST_LIMIT_WINDOW_SECONDS = 60;
+/** Endpoints that are a 403 while passwords are switched off. */
+const PASSWORD_ROUTES = [`POST ${SESSION}`, `PUT ${CHANGE_PASSWORD}`];
 /** The time for which a response with an `Idempotency-Key` is stored. */
 const KEY_LIMIT_WINDOW_SECONDS = 86_400;
 
@@ -81,14 +86,16 @@ export interface EndpointDependencies {
     queueMs?: number | undefined;
     /** Time the body of a request may take to arrive. */
     bodyMs?: number | undefined;
+    /** Time for which an answer of the identity provider about a user's access is valid; a minute when omitted. */
+    oidcCheckMs?: number | undefined;
   };
 }
 
-/** Creates every endpoint, and the components by which the router admits requests. */
+/** Creates every endpoint, the components by which the router admits requests, and the check of users' access. */
 export function createEndpoints(
   settings: Settings,
   deps: EndpointDependencies,
-): { endpoints: Endpoint[]; routing: RouterDependencies } {
+): { endpoints: Endpoint[]; routing: RouterDependencies; hasAccess: Oidc['hasAccess'] } {
   const {
     logger,
     metrics,
@@ -128,6 +135,24 @@ export function createEndpoints(
     onFailure: (failure) => signInFailures.record(failure),
   });
   const deviceCookies = createDeviceCookies(settings.encryptionKeys);
+  const passwordSignIn = settings.passwordSignIn === 'on';
+  const oidc = openOidc(oidcSettings(settings), {
+    pool,
+    prisma,
+    secrets,
+    sessions,
+    logger,
+    passwordSignIn,
+    limiter: limitStore.createLimiter({
+      name: 'sign-in-oidc',
+      callsMax: settings.signInAttemptsPerAddress,
+      windowSeconds: WINDOW_SECONDS,
+      rejectsFromMemory: false,
+    }),
+    networkOf: addressNetwork,
+    maxHours: settings.consoleSessionMaxHours,
+    checkMs: timeouts.oidcCheckMs,
+  });
   const reportDependencies = {
     pool,
     reportPool,
@@ -139,6 +164,11 @@ export function createEndpoints(
   const publishedEvents = createPublishedEvents(reportDependencies);
   const principals = new PrincipalCache((credential) => findPrincipal(pool, credential));
   const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
+  const { publicUrl } = settings;
+  const passwordEndpoints = [
+    ...sessionEndpoints({ prisma, sessions, signIn, deviceCookies, publicUrl }),
+    changePasswordEndpoint({ prisma, passwords, limits: signInLimits, deviceCookies }),
+  ];
   const endpoints = [
     ...subscriptionEndpoints({
       prisma,
@@ -182,18 +212,15 @@ export function createEndpoints(
     auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
     tokensEndpoint({ prisma }),
-    ...sessionEndpoints({ prisma, sessions, signIn, deviceCookies, publicUrl: settings.publicUrl }),
-    ...ownSessionsEndpoints({
-      prisma,
-      idleMinutes: settings.consoleSessionIdleMinutes,
-      publicUrl: settings.publicUrl,
-    }),
-    changePasswordEndpoint({ prisma, passwords, limits: signInLimits, deviceCookies }),
+    ...(passwordSignIn ? passwordEndpoints : withoutPasswords(passwordEndpoints, PASSWORD_ROUTES)),
+    ...ownSessionsEndpoints({ prisma, idleMinutes: settings.consoleSessionIdleMinutes, publicUrl }),
+    ...oidc.endpoints,
     profileEndpoint({ prisma, secrets }),
   ];
   const { requestMs = DEADLINE_MS } = timeouts;
   return {
     endpoints,
+    hasAccess: oidc.hasAccess,
     routing: {
       reads,
       writes,
@@ -205,12 +232,14 @@ export function createEndpoints(
         waitMs: requestMs,
         metrics,
       }),
-      findPrincipal: async (credential, isVersionChecked) => {
-        const found = await principals.find(credential, isVersionChecked);
-        if (found?.principal.kind === 'service_token') tokenUses.add(found.principal.tokenId);
-        return found;
-      },
-      findSession: (sessionId) => sessions.find(sessionId),
+      ...oidc.withAccessCheck({
+        findPrincipal: async (credential, isVersionChecked) => {
+          const found = await principals.find(credential, isVersionChecked);
+          if (found?.principal.kind === 'service_token') tokenUses.add(found.principal.tokenId);
+          return found;
+        },
+        findSession: (sessionId) => sessions.find(sessionId),
+      }),
       requestLimit: limitStore.createLimiter({
         name: 'requests',
         callsMax: settings.apiRateLimitPerMinute,

@@ -4,6 +4,7 @@ import { queueBackendName, queueUrlWithLogin } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
 import { parseContacts } from './http/security-txt.ts';
+import { issuerUrl } from './oidc/settings.ts';
 
 const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, integer } = environmentRules;
 
@@ -59,8 +60,17 @@ interface Environment {
   SIGN_IN_ATTEMPTS_PER_EMAIL: number;
   /** Failed sign-ins within 15 minutes from one IPv4 address or one IPv6 network of 64 bits. */
   SIGN_IN_ATTEMPTS_PER_ADDRESS: number;
-  /** URL at which browsers open the console. With https, cookies are `Secure` and bound to the host. */
+  /** URL at which browsers open the console, with its path prefix. With https, cookies are `Secure` and bound to the host. */
   PUBLIC_URL?: string;
+  /** Issuer of the OpenID Connect provider by which users sign in; without it there is no single sign-on. */
+  OIDC_ISSUER?: string;
+  OIDC_CLIENT_ID?: string;
+  OIDC_CLIENT_SECRET?: string;
+  /** Claim with the accounts and permission sets of a user; without it, operators manage memberships. */
+  OIDC_CLAIM_ACCOUNTS?: string;
+  /** Whether the first sign-in of an unknown user creates the user. */
+  OIDC_CREATE_USERS: boolean;
+  PASSWORD_SIGN_IN: 'on' | 'off';
   /** Proxies whose headers are trusted for the client's address and for https. */
   TRUSTED_PROXY_CIDRS: string[];
   LOG_LEVEL: string;
@@ -75,6 +85,7 @@ export const SECRET_SETTINGS = [
   'encryptionKeys',
   'egressClientCert',
   'egressClientKey',
+  'oidcClientSecret',
 ] as const satisfies (keyof Settings)[];
 
 const schema = Joi.object<Environment>({
@@ -107,11 +118,32 @@ const schema = Joi.object<Environment>({
   SIGN_IN_ATTEMPTS_PER_EMAIL: integer(1, 10_000).default(10),
   SIGN_IN_ATTEMPTS_PER_ADDRESS: integer(1, 1_000_000).default(100),
   PUBLIC_URL: httpUrl(),
+  OIDC_ISSUER: parsedBy(issuerUrl),
+  OIDC_CLIENT_ID: Joi.string().max(255),
+  OIDC_CLIENT_SECRET: Joi.string().max(4_096),
+  OIDC_CLAIM_ACCOUNTS: Joi.string().max(255),
+  OIDC_CREATE_USERS: flag().default(false),
+  PASSWORD_SIGN_IN: Joi.string().valid('on', 'off').default('on'),
   TRUSTED_PROXY_CIDRS: parsedBy(parseCidrs).default([]),
   LOG_LEVEL: logLevel().default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(),
-}).and('EGRESS_CLIENT_CERT', 'EGRESS_CLIENT_KEY');
+})
+  .and('EGRESS_CLIENT_CERT', 'EGRESS_CLIENT_KEY')
+  .custom(requireSignIn);
+
+/** Single sign-on needs all of its settings, and without passwords it is the only way to sign in. */
+function requireSignIn(environment: Environment, helpers: Joi.CustomHelpers): Environment | Joi.ErrorReport {
+  const problem = (text: string) => helpers.message({ custom: text });
+  if (environment.OIDC_ISSUER === undefined)
+    return environment.PASSWORD_SIGN_IN === 'off'
+      ? problem('PASSWORD_SIGN_IN=off needs OIDC_ISSUER')
+      : environment;
+  const missing = (['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'PUBLIC_URL'] as const).filter(
+    (name) => environment[name] === undefined,
+  );
+  return missing.length > 0 ? problem(`OIDC_ISSUER needs ${missing.join(', ')}`) : environment;
+}
 
 /** Throws an `EnvironmentError` that lists all problems. */
 export function readSettings(source?: NodeJS.ProcessEnv): Settings {

@@ -146,6 +146,8 @@ export async function startHarness(
     consoleSessionMaxHours: 24,
     signInAttemptsPerEmail: 1_000,
     signInAttemptsPerAddress: 1_000,
+    oidcCreateUsers: false,
+    passwordSignIn: 'on',
     trustedProxyCidrs: [],
     logLevel: 'silent',
     ...(typeof overrides === 'function' ? await overrides(testDatabase.url) : overrides),

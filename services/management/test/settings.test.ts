@@ -49,10 +49,37 @@ describe('the settings', () => {
       consoleSessionMaxHours: 24,
       signInAttemptsPerEmail: 10,
       signInAttemptsPerAddress: 100,
+      oidcCreateUsers: false,
+      passwordSignIn: 'on',
       trustedProxyCidrs: [],
       logLevel: 'info',
       logRetentionDays: 30,
     });
+  });
+
+  test('name what single sign-on lacks, and accept a provider by https or on loopback only', () => {
+    const complete = {
+      ...REQUIRED,
+      OIDC_ISSUER: 'https://login.example.com/realms/x',
+      OIDC_CLIENT_ID: 'runhook',
+      OIDC_CLIENT_SECRET: 'secret',
+      PUBLIC_URL: 'https://runhook.example.com',
+    };
+    expect(readSettings({ ...complete, PASSWORD_SIGN_IN: 'off' })).toMatchObject({
+      oidcIssuer: complete.OIDC_ISSUER,
+      passwordSignIn: 'off',
+    });
+    expect(problemsOf({ ...complete, OIDC_ISSUER: 'http://localhost:8080' })).toEqual([]);
+    for (const issuer of ['http://login.example.com', 'https://u:p@login.example.com', 'https://a?b', 'x'])
+      expect(problemsOf({ ...complete, OIDC_ISSUER: issuer })).toEqual([
+        'OIDC_ISSUER: must be an https URL without credentials, query and fragment',
+      ]);
+    expect(problemsOf({ ...complete, OIDC_CLIENT_SECRET: '', PUBLIC_URL: '' })).toEqual([
+      'OIDC_ISSUER needs OIDC_CLIENT_SECRET, PUBLIC_URL',
+    ]);
+    expect(problemsOf({ ...REQUIRED, PASSWORD_SIGN_IN: 'off' })).toEqual([
+      'PASSWORD_SIGN_IN=off needs OIDC_ISSUER',
+    ]);
   });
 
   test('are read from the environment', () => {
@@ -151,6 +178,6 @@ describe('the settings', () => {
     const line = JSON.stringify(describeSettings(readSettings(REQUIRED), SECRET_SETTINGS));
     expect(line).toContain('"encryptionKeysConfigured":true');
     expect(line).not.toContain(KEY);
-    expect(line).not.toContain('pass');
+    expect(line).not.toContain('user:pass');
   });
 });

@@ -38,6 +38,7 @@ const BY_HAND: Record<string, string> = {
     'this runs for each request of a job runner, where Prisma Client takes three times the CPU.',
   'identity/token-uses.ts':
     'also runs where only runs are reported, and Prisma Client would load its query compiler there.',
+  'oidc/identities.ts': 'leases and due times by PostgreSQL’s clock, which all processes share.',
   'runs/published-events.ts':
     'this is the hot path, where one statement records the events of concurrent calls.',
   'runs/report-statements.ts':

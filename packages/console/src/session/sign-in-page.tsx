@@ -15,11 +15,12 @@ import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { Navigate, useSearchParams } from 'react-router';
 import { ApiError, describeProblem } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
-import { usePageTitle } from '../components/page.tsx';
+import { Problem, usePageTitle } from '../components/page.tsx';
 import { safeRedirectPath } from '../paths.ts';
 import { consoleUrl } from '../served-page.ts';
 import { ProductMark } from '../shell/shell.tsx';
 import { beginSession, sessionQuery } from './session.ts';
+import { describeSsoProblem, SsoButton, signInMethodsQuery } from './single-sign-on.tsx';
 
 const PAGE_BACKGROUND = 'light-dark(var(--mantine-color-gray-0), var(--mantine-color-dark-8))';
 
@@ -29,6 +30,8 @@ export function Component() {
   usePageTitle('Sign in');
   const [parameters] = useSearchParams();
   const session = useQuery(sessionQuery).data;
+  const methods = useQuery(signInMethodsQuery);
+  const ssoProblem = describeSsoProblem(parameters.get('problem'));
   const next = safeRedirectPath(parameters.get('next'));
   if (session) return <Navigate replace to={next} />;
   return (
@@ -44,10 +47,25 @@ export function Component() {
               After signing in, you return to the page that you opened.
             </Text>
           )}
-          <SignInForm />
+          {ssoProblem !== null && (
+            <Alert color="red" role="alert" title="Sign-in failed">
+              {ssoProblem}
+            </Alert>
+          )}
+          {methods.data?.oidc && <SsoButton next={next} />}
+          {methods.isError && (
+            <Problem
+              title="Runhook cannot be reached"
+              error={methods.error}
+              onRetry={() => void methods.refetch()}
+              isRetrying={methods.isFetching}
+            />
+          )}
+          {methods.data?.password && <SignInForm />}
           <Text size="sm" c="dimmed">
-            No password, or forgotten it? An administrator of your installation can set one. The API is
-            described in the{' '}
+            {methods.data?.password &&
+              'No password, or forgotten it? An administrator of your installation can set one. '}
+            The API is described in the{' '}
             <Anchor href={consoleUrl('docs')} underline="always" inherit>
               API reference
             </Anchor>

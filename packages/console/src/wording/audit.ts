@@ -2,6 +2,7 @@ import type { AuditEntry } from '../api/types.ts';
 import { formatShortLocalTime, parseTime } from './time.ts';
 
 const ACTIONS: Readonly<Record<AuditEntry['action'], (name: string) => string>> = {
+  'access.ended': (name) => `ended the access of ${name}, as the identity provider does`,
   'account.changed': (name) => `changed the account ${name}`,
   'api_key.rotated': (name) => `rotated the API key of ${name}`,
   'member.added': (name) => `added ${name} as a member`,

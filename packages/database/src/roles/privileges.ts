@@ -59,6 +59,7 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
     dispatcher: 'SELECT (account_id, user_id, license, permission_sets)',
   },
   notices: { dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
+  oidc_identities: { management: 'SELECT, INSERT, UPDATE, DELETE' },
   projects: { management: 'SELECT, INSERT, UPDATE' },
   quarantined_items: {
     management: 'SELECT, INSERT, UPDATE, DELETE',

@@ -5,7 +5,7 @@ export const doctorCommand: CommandWithoutDatabase<{ url?: string; endpoint?: st
   name: 'doctor',
   summary: 'check an installation and explain how to fix it',
   description:
-    'Checks the database, schema, day partitions, keys, queue, eviction, clocks, egress, the service and a token, as far as the environment and the options name them. Explains each problem and how to fix it. Changes nothing and sends nothing to an endpoint. Exits with 1 if a check failed.',
+    'Checks the database, schema, day partitions, keys, queue, eviction, clocks, egress, the identity provider, the service and a token, as far as the environment and the options name them. Explains each problem and how to fix it. Changes nothing and sends nothing to an endpoint. Exits with 1 if a check failed.',
   options: [
     valueOption('--url <url>', 'URL of the service for clients; default: RUNHOOK_URL', httpUrl),
     valueOption(

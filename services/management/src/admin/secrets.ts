@@ -8,6 +8,7 @@ const NAMES: Record<Reencryption['secret'], { plural: string; owner: string }> =
   signature_key: { plural: 'private keys of webhooks', owner: 'subscription' },
   headers: { plural: 'headers of webhooks', owner: 'subscription' },
   api_key: { plural: 'API keys', owner: 'user' },
+  refresh_token: { plural: 'refresh tokens of the identity provider', owner: 'identity' },
 };
 
 const reencrypt: Command<object> = {

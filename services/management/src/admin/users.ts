@@ -19,6 +19,7 @@ import {
   UsageError,
   valueOption,
 } from './command.ts';
+import { link, requireUnlinked, unlink } from './identities.ts';
 import {
   accountOption,
   nameFilter,
@@ -111,6 +112,7 @@ const newPassword: Command<UserChoice & { passwordStdin?: boolean }> = {
   async run(options, { prisma, stdin }) {
     const { password, isGenerated } = await choosePassword(options, stdin);
     const user = await chosenUser(prisma, options);
+    await requireUnlinked(prisma, user);
     const reset = await resetPassword(prisma, user.id, password);
     if (reset === null) throw userIsGone(user);
     const { sessionsEnded } = reset;
@@ -207,7 +209,7 @@ function isDuplicate(error: unknown): boolean {
 export const userGroup: CommandGroup = {
   name: 'user',
   summary: 'users with their passwords and API keys',
-  commands: [create, list, newPassword, revokeKey, remove] as Command[],
+  commands: [create, list, newPassword, revokeKey, remove, link, unlink] as Command[],
 };
 
 const GENERATED_BYTES = 15;

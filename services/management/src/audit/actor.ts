@@ -9,7 +9,9 @@ export type Actor =
       id: number /** Client address, which entries on sessions and passwords have. */;
       address?: string;
     }
-  | { kind: 'service_token'; id: number };
+  | { kind: 'service_token'; id: number }
+  /** Runhook itself, such as for memberships that the identity provider names. */
+  | { kind: 'service' /** Client address of a sign-in. */; address?: string };
 
 export function actorOf(principal: Principal): Actor {
   return principal.kind === 'user'

@@ -5,6 +5,7 @@ import { oneOf, QueryReader, timestamp } from '../http/query-parameters.ts';
 
 /** Recorded actions. Triggers of the tables write the entries. */
 export const AUDIT_ACTIONS = [
+  'access.ended',
   'account.changed',
   'api_key.rotated',
   'member.added',

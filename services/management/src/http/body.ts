@@ -27,8 +27,9 @@ const VALUES_MAX = 5_000;
 const BODY_MS = 15_000;
 
 /**
- * Reads the JSON body of a POST or PUT; undefined if there is none. Rejects bodies that are too long, too deep or too
- * slow, or have too many values, before their contents are examined; the error mapper translates the errors.
+ * Reads the JSON body of a POST or PUT (of some endpoints a form); undefined if there is none. Rejects bodies that are
+ * too long, too deep or too slow, or have too many values, before their contents are examined; the error mapper
+ * translates the errors.
  * @param bodyMs time the body may take to arrive
  */
 export async function readBody(
@@ -38,16 +39,22 @@ export async function readBody(
     bytesMax = BODY_BYTES_MAX.default,
     valuesMax = VALUES_MAX,
     bodyMs = BODY_MS,
-  }: { bytesMax?: number | undefined; valuesMax?: number | undefined; bodyMs?: number | undefined },
+    bodyType = 'json',
+  }: {
+    bytesMax?: number | undefined;
+    valuesMax?: number | undefined;
+    bodyMs?: number | undefined;
+    bodyType?: 'json' | 'form' | undefined;
+  },
 ): Promise<unknown> {
   if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
   if (!hasBody(request)) return undefined;
-  if (!request.is('application/json')) throw new UnsupportedContentTypeError();
+  if (!request.is(CONTENT_TYPES[bodyType])) throw new UnsupportedContentTypeError();
   // The parser would read the complete body before it rejects it.
   if (Number(request.get('content-length') ?? 0) > bytesMax) throw new BodyTooLargeError();
   // A client that sent `Expect: 100-continue` sends its body only after this response, when it is admitted.
   if (request.get('expect') !== undefined && request.httpVersion === '1.1') response.writeContinue();
-  await withinDeadline(bodyMs, () => runParser(parserOf(bytesMax), request, response)).catch(
+  await withinDeadline(bodyMs, () => runParser(parserOf(bytesMax, bodyType), request, response)).catch(
     (error: unknown) => {
       throw error instanceof DeadlineError ? new RequestTimeoutError() : error;
     },
@@ -66,12 +73,20 @@ function runParser(parser: RequestHandler, request: Request, response: Response)
   });
 }
 
-const parsers = new Map<number, RequestHandler>();
+const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
+
+const parsers = new Map<string, RequestHandler>();
 
 /** Does not decompress bodies: few clients need it, and a decompressed body may be a thousand times as large. */
-function parserOf(bytesMax: number): RequestHandler {
-  const parser = parsers.get(bytesMax) ?? express.json({ limit: bytesMax, strict: false, inflate: false });
-  parsers.set(bytesMax, parser);
+function parserOf(bytesMax: number, bodyType: 'json' | 'form'): RequestHandler {
+  const key = `${bodyType}:${bytesMax}`;
+  const options = { limit: bytesMax, inflate: false };
+  const parser =
+    parsers.get(key) ??
+    (bodyType === 'json'
+      ? express.json({ ...options, strict: false })
+      : express.urlencoded({ ...options, extended: false }));
+  parsers.set(key, parser);
   return parser;
 }
 

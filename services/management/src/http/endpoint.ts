@@ -69,6 +69,8 @@ interface EndpointBase<
   hasEffect?: true;
   /** Maximum size of the body in bytes; `BODY_BYTES_MAX.default` when omitted. */
   bodyBytesMax?: number;
+  /** `form` for a body of `application/x-www-form-urlencoded`; JSON when omitted. */
+  bodyType?: 'form';
   /** Maximum number of members and items on all levels of the body; 5,000 when omitted. */
   bodyValuesMax?: number;
   handle(request: Request): Promise<Result>;

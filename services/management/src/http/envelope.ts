@@ -25,6 +25,10 @@ export interface EndpointResponse {
   headers?: Record<string, string | string[]>;
   /** Replaces the envelope. */
   stream?: EventStream;
+  /** A page for browsers, instead of the envelope. */
+  page?: { html: string; contentSecurityPolicy: string };
+  /** Marks a redirect, which has no envelope. */
+  isBodiless?: true;
 }
 
 /** A response of server-sent events that stays open. */
@@ -44,6 +48,16 @@ export function sendResponse(response: Response, endpointResponse: EndpointRespo
   const { code, data, extra, isSuccess, headers = {}, stream } = endpointResponse;
   if (stream !== undefined) {
     sendStream(response, stream);
+    return;
+  }
+  const { page, isBodiless } = endpointResponse;
+  if (page !== undefined) {
+    response.status(code).set(headers).set('content-security-policy', page.contentSecurityPolicy);
+    response.type('html').send(page.html);
+    return;
+  }
+  if (isBodiless) {
+    response.status(code).set(headers).end();
     return;
   }
   const status = isSuccess === undefined ? { code } : { code, is_success: isSuccess };

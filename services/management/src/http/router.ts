@@ -69,6 +69,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
         bytesMax: endpoint.bodyBytesMax,
         valuesMax: endpoint.bodyValuesMax,
         bodyMs: dependencies.bodyMs,
+        bodyType: endpoint.bodyType,
       });
       const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0);
       const guard = new CommitGuard();

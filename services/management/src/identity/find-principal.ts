@@ -32,6 +32,7 @@ const VERSION = '(SELECT version FROM cache_version) AS version';
 
 const USER_COLUMNS = {
   version: column.digits,
+  valid_ms: column.orNull(column.float),
   user_id: column.digits,
   license: column.orNull(column.oneOf(LICENSES)),
   permission_sets: column.orNull(column.texts),
@@ -41,13 +42,18 @@ const USER_COLUMNS = {
   deployment: column.orNull(column.oneOf(DEPLOYMENTS)),
 };
 
-/** A user without a membership has one row with nulls in the columns of the membership. */
+/**
+ * A user without a membership has one row with nulls in the columns of the membership. A user of the identity provider
+ * is found until the provider has ended the access.
+ */
 const USER_BY_KEY = `
-  SELECT ${VERSION}, u.id AS user_id, m.license, m.permission_sets, a.id AS account_id, a.identifier, a.plan, a.deployment
+  SELECT ${VERSION}, (extract(epoch FROM i.check_due_at - now()) * 1000)::float8 AS valid_ms,
+    u.id AS user_id, m.license, m.permission_sets, a.id AS account_id, a.identifier, a.plan, a.deployment
   FROM users u
+  LEFT JOIN oidc_identities i ON i.user_id = u.id
   LEFT JOIN memberships m ON m.user_id = u.id
   LEFT JOIN accounts a ON a.id = m.account_id
-  WHERE u.api_key_hash = $1
+  WHERE u.api_key_hash = $1 AND i.ended_at IS NULL
   ORDER BY a.id`;
 
 async function findUser(pool: Pool, hash: Uint8Array): Promise<VersionedPrincipal | null> {
@@ -60,7 +66,11 @@ async function findUser(pool: Pool, hash: Uint8Array): Promise<VersionedPrincipa
         ? [{ license, permissionSets, account: { id, identifier, plan, deployment } }]
         : [],
   );
-  return { principal: userPrincipal(first.user_id, memberships), version: first.version, validMs: null };
+  return {
+    principal: userPrincipal(first.user_id, memberships),
+    version: first.version,
+    validMs: first.valid_ms,
+  };
 }
 
 const TOKEN_COLUMNS = {

@@ -44,7 +44,10 @@ export interface Caller {
 export interface VersionedPrincipal {
   principal: Principal;
   version: string;
-  /** Milliseconds until the key expires; null if it does not. */
+  /**
+   * Milliseconds until a token expires, or until the access of a user of the identity provider must be checked there
+   * (negative if it must be checked now); null without a limit.
+   */
   validMs: number | null;
 }
 

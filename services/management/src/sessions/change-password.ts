@@ -20,6 +20,8 @@ import { SIGN_IN_LIMITS } from './routes.ts';
 import { passwordCheckRequest } from './sign-in.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 
+export const CHANGE_PASSWORD = '/api/v3/profile/password';
+
 /** Body of `PUT /api/v3/profile/password`. */
 export interface PasswordFields {
   current_password: string;
@@ -47,7 +49,7 @@ export function changePasswordEndpoint(deps: Dependencies): CallerEndpoint {
   const hashing = new Semaphore(1);
   return {
     method: 'PUT',
-    path: '/api/v3/profile/password',
+    path: CHANGE_PASSWORD,
     access: 'caller',
     bodyBytesMax: 2 * BODY_BYTES_MAX.signIn,
     async handle(request) {

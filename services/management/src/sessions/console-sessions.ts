@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { inActorTransaction } from '../audit/actor.ts';
 import { type Caller, userPrincipal } from '../identity/principals.ts';
+import { describeBrowser } from './browser.ts';
 import { type CookieProtection, cookieAttributes, cookieValues } from './cookie-protection.ts';
 
 /**
@@ -9,6 +10,15 @@ import { type CookieProtection, cookieAttributes, cookieValues } from './cookie-
  * makes the complete response, because a failure after the commit would be a 503 with an open session.
  */
 export type BeforeSessionCommit = (transaction: Prisma.TransactionClient, caller: Caller) => Promise<void>;
+
+/** The browser that signs in. */
+export interface SessionClient {
+  clientAddress: string;
+  /** `User-Agent` header. */
+  userAgent: string | undefined;
+  /** `Cookie` header; the session in it is replaced. */
+  cookie: string | undefined;
+}
 
 /**
  * Sessions of the console, shared by all processes. A session ends on sign-out, with a new password, when idle, and at
@@ -23,6 +33,18 @@ export interface ConsoleSessions {
     user: { id: number; passwordHash: string; clientAddress?: string; browser?: string | null },
     beforeCommit: BeforeSessionCommit,
   ): Promise<string | null>;
+  /**
+   * Opens a session within the caller's transaction, for a user whom the identity provider has authenticated, and
+   * returns its id.
+   * @param oidcSid session at the provider; null if it has no name
+   */
+  openWithin(
+    transaction: Prisma.TransactionClient,
+    user: { id: bigint; oidcSid: string | null },
+    client: SessionClient,
+  ): Promise<string>;
+  /** Deletes some ended sessions of any user. */
+  deleteEnded(): Promise<void>;
   /** Returns the user of the session, or null if it does not exist or has ended. Counts as use of the session. */
   find(sessionId: string): Promise<Caller | null>;
   /**
@@ -69,6 +91,17 @@ export function createConsoleSessions(options: {
       });
       return isOpen ? sessionId : null;
     },
+    async openWithin(transaction, { id, oidcSid }, { clientAddress, userAgent, cookie }) {
+      await endReplacedSessions(transaction, cookie);
+      const sessionId = createSessionId();
+      const expiresAt = new Date(Date.now() + maxHours * HOUR_MS);
+      const browser = describeBrowser(userAgent);
+      await transaction.consoleSession.create({
+        data: { idHash: hashOf(sessionId), userId: id, expiresAt, oidcSid, clientAddress, browser },
+      });
+      return sessionId;
+    },
+    deleteEnded: () => deleteEndedSessions(prisma, idleMs),
     async find(sessionId) {
       const idHash = hashSessionId(sessionId);
       if (idHash === null) return null;
@@ -189,6 +222,17 @@ function hashOf(sessionId: string): Uint8Array<ArrayBuffer> {
 }
 
 export const SESSION_COOKIE = 'runhook_session';
+
+/** Ends the sessions of the browser's earlier cookies: the new one replaces them, and no other browser has them. */
+export async function endReplacedSessions(
+  transaction: Prisma.TransactionClient,
+  cookie: string | undefined,
+): Promise<void> {
+  for (const sessionId of cookieValues(cookie, SESSION_COOKIE)) {
+    const idHash = hashSessionId(sessionId);
+    if (idHash !== null) await transaction.consoleSession.deleteMany({ where: { idHash } });
+  }
+}
 
 /** Returns the `Set-Cookie` of a console session. It ends with the browser or with the session on the server. */
 export function sessionCookie(sessionId: string, protection: CookieProtection): string {

@@ -78,6 +78,11 @@ export const sessionPaths: Paths = {
             'There is no such user, or the password is wrong; the response does not say which.',
             'The e-mail address or the password is wrong.',
           ),
+          403: failureWithReason(
+            403,
+            'Passwords are switched off.',
+            'Access denied: Passwords are switched off; sign in at the identity provider.',
+          ),
         },
         BODY_FAILURES,
       ),

@@ -54,7 +54,7 @@ export const ownSessionPaths: Paths = {
       tags,
       summary: 'Change one’s own password',
       description:
-        'For users with a session. Ends the user’s other sessions; the API key does not change. Attempts count towards the limits of failed sign-ins.',
+        'For users with a session. Ends the user’s other sessions; the API key does not change. Attempts count towards the limits of failed sign-ins. A 403 while passwords are switched off.',
       security,
       requestBody: requestBody('PasswordFields', 'The current and the new password.', PASSWORDS_EXAMPLE),
       responses: operationResponses(

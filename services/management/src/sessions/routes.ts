@@ -30,12 +30,17 @@ import {
 } from '../identity/principals.ts';
 import { findUser } from '../identity/users.ts';
 import { describeBrowser } from './browser.ts';
-import { type ConsoleSessions, hashSessionId, SESSION_COOKIE, sessionCookie } from './console-sessions.ts';
-import { cookieProtection, cookieValues, removedCookies, replacedCookies } from './cookie-protection.ts';
+import {
+  type ConsoleSessions,
+  endReplacedSessions,
+  SESSION_COOKIE,
+  sessionCookie,
+} from './console-sessions.ts';
+import { cookieProtection, removedCookies, replacedCookies } from './cookie-protection.ts';
 import { DEVICE_COOKIE, type DeviceCookies } from './device-cookies.ts';
 import type { SignIn } from './sign-in.ts';
 
-const SESSION = '/api/v3/session';
+export const SESSION = '/api/v3/session';
 
 interface SessionDependencies {
   prisma: PrismaClient;
@@ -108,17 +113,6 @@ function signOutEndpoint({ sessions, publicUrl }: SessionDependencies): CallerEn
       return { code: 200, data: {}, isSuccess: true, headers };
     },
   };
-}
-
-/** Ends the sessions of the browser's earlier cookies: the new one replaces them, and no other browser has them. */
-async function endReplacedSessions(
-  transaction: Prisma.TransactionClient,
-  cookie: string | undefined,
-): Promise<void> {
-  for (const sessionId of cookieValues(cookie, SESSION_COOKIE)) {
-    const idHash = hashSessionId(sessionId);
-    if (idHash !== null) await transaction.consoleSession.deleteMany({ where: { idHash } });
-  }
 }
 
 async function readSessionView(

@@ -4,7 +4,7 @@ import { addressNetwork } from '../http/client-network.ts';
 import type { CountedResult, Limiter, LimitStore } from '../http/limits.ts';
 import type { RecognizedDevice } from './device-cookies.ts';
 
-const WINDOW_SECONDS = 15 * 60;
+export const WINDOW_SECONDS = 15 * 60;
 /** Limit of one e-mail address from all networks together, as a multiple of the limit of one network. */
 const NETWORKS_FACTOR = 20;
 

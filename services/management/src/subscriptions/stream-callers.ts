@@ -23,12 +23,15 @@ interface StreamCaller {
   kind: 'user_key' | 'token' | 'session';
   /** Hash of the key, token or session id, in hexadecimal. */
   hash: string;
+  /** Null for a token. */
+  userId: number | null;
   accountId: number;
 }
 
 const CALLER_COLUMNS = {
   kind: ['text', ({ kind }) => kind],
   hash: ['text', ({ hash }) => hash],
+  user_id: ['bigint', ({ userId }) => userId],
   account_id: ['bigint', ({ accountId }) => accountId],
 } satisfies UnnestColumns<StreamCaller>;
 
@@ -38,14 +41,19 @@ const VALID_COLUMNS = {
   ordinality: column.digits,
   plan: column.oneOf(PLANS),
   deployment: column.oneOf(DEPLOYMENTS),
+  is_check_due: column.flag,
 };
 
-/** Selects the callers whose credential is valid and belongs to the account. Sessions use the clock of this process. */
+/**
+ * Selects the callers whose credential is valid and belongs to the account, and whose access has not ended at the identity
+ * provider, with whether it must be checked there. Sessions use the clock of this process.
+ */
 const SELECT_VALID_CALLERS = `
-  SELECT c.ordinality, a.plan, a.deployment
+  SELECT c.ordinality, a.plan, a.deployment, coalesce(i.check_due_at <= now(), false) AS is_check_due
   FROM ${unnestSql(CALLER_COLUMNS, 1, 'c', 'ordinality')}
   JOIN accounts a ON a.id = c.account_id
-  WHERE CASE c.kind
+  LEFT JOIN oidc_identities i ON i.user_id = c.user_id
+  WHERE i.ended_at IS NULL AND CASE c.kind
     WHEN 'token' THEN EXISTS (
       SELECT FROM service_tokens t
       WHERE t.token_hash = decode(c.hash, 'hex') AND t.account_id = c.account_id
@@ -66,12 +74,14 @@ export interface StreamCallersOptions {
   pool: Pool;
   /** Time after which an unused session has ended. */
   sessionIdleMinutes: number;
+  /** Checks at the identity provider whether a user still has access, as a request of the user would. */
+  hasAccess: (userId: number) => Promise<boolean>;
 }
 
 /**
  * Ends streams whose caller may no longer read the account's webhooks: the credential was revoked, rotated or has
- * expired, the membership was removed, or the account has lost webhooks. One query per second checks all open streams
- * of the process; without streams there is none.
+ * expired, the membership was removed, the identity provider has ended the access, or the account has lost webhooks. One
+ * query per second checks all open streams of the process; without streams there is none.
  */
 export class StreamCallers {
   readonly #options: StreamCallersOptions;
@@ -116,7 +126,11 @@ export class StreamCallers {
     try {
       const valid = await withinDeadline(CHECK_TIMEOUT_MS, () => this.#findValid(streams));
       this.#checkedAtMs = startedAtMs;
-      for (const [index, { ends }] of streams.entries()) if (!valid.has(index)) endAll(ends);
+      for (const [index, { caller, ends }] of streams.entries()) {
+        const found = valid.get(index);
+        if (found === undefined) endAll(ends);
+        else if (found.isCheckDue && caller.userId !== null) void this.#checkAccess(caller.userId, ends);
+      }
     } catch {
       // The next check follows in a second. The health checks report an unavailable database.
       if (performance.now() - this.#checkedAtMs > UNCHECKED_MAX_MS)
@@ -125,7 +139,16 @@ export class StreamCallers {
     this.#schedule();
   }
 
-  async #findValid(streams: readonly { caller: StreamCaller }[]): Promise<Set<number>> {
+  /** Ends the streams unless the identity provider confirms the user; concurrent checks of one user are one request. */
+  async #checkAccess(userId: number, ends: ReadonlySet<() => void>): Promise<void> {
+    const hasAccess = await this.#options.hasAccess(userId).catch(() => false);
+    if (!hasAccess) endAll(ends);
+  }
+
+  /** Returns the valid callers by their index. */
+  async #findValid(
+    streams: readonly { caller: StreamCaller }[],
+  ): Promise<Map<number, { isCheckDue: boolean }>> {
     const { pool, sessionIdleMinutes } = this.#options;
     const nowMs = Date.now();
     const rows = await queryRows(pool, VALID_COLUMNS, SELECT_VALID_CALLERS, [
@@ -137,7 +160,9 @@ export class StreamCallers {
       new Date(nowMs - sessionIdleMinutes * 60_000),
     ]);
     const validRows = rows.filter((account) => webhooksUnavailableReason(account) === null);
-    return new Set(validRows.map(({ ordinality }) => Number(ordinality) - 1));
+    return new Map(
+      validRows.map(({ ordinality, is_check_due: isCheckDue }) => [Number(ordinality) - 1, { isCheckDue }]),
+    );
   }
 }
 
@@ -151,6 +176,7 @@ function streamCallerOf(
 ): StreamCaller {
   const isKey = credential.kind === 'key';
   const hash = Buffer.from(isKey ? credential.hash : credential.idHash).toString('hex');
-  if (!isKey) return { kind: 'session', hash, accountId };
-  return { kind: principal.kind === 'user' ? 'user_key' : 'token', hash, accountId };
+  const userId = principal.kind === 'user' ? principal.userId : null;
+  const keyKind = userId === null ? 'token' : 'user_key';
+  return { kind: isKey ? keyKind : 'session', hash, userId, accountId };
 }

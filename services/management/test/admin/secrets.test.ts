@@ -60,6 +60,15 @@ test('reencrypt makes every secret readable with the new key alone and does not 
     data: { deletedAt: new Date() },
   });
   const user = await addUser('ada@example.com');
+  const identity = await commandLine.database.prisma.oidcIdentity.create({
+    data: {
+      userId: BigInt(user.id),
+      issuer: 'https://login.example.com',
+      subject: '1',
+      refreshTokenCiphertext: testSecrets.encrypt('refresh'),
+      checkDueAt: new Date(),
+    },
+  });
   const next = await beginRotation(subscription.id);
   const headersCiphertext = testSecrets.encrypt('{"X-Gate":"open"}');
   const headed = {
@@ -80,11 +89,15 @@ test('reencrypt makes every secret readable with the new key alone and does not 
       { secret: 'signature_key', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'headers', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'api_key', reencrypted: 1, unreadable: [], busy: 0 },
+      { secret: 'refresh_token', reencrypted: 1, unreadable: [], busy: 0 },
     ],
   });
   expect(NEW_KEY_ONLY.decrypt(await ciphertextOf(subscription.id))).toBe(subscription.hmacSecret);
   expect(NEW_KEY_ONLY.decrypt(await ciphertextOf(deleted.id))).toBe(deleted.hmacSecret);
   expect(NEW_KEY_ONLY.decrypt(await apiKeyCiphertextOf(user.id))).toBe(user.apiKey);
+  const where = { id: identity.id };
+  const stored = await commandLine.database.prisma.oidcIdentity.findUniqueOrThrow({ where });
+  expect(NEW_KEY_ONLY.decrypt(stored.refreshTokenCiphertext ?? '')).toBe('refresh');
   const rotating = await commandLine.database.prisma.subscription.findUniqueOrThrow({
     where: { id: subscription.id },
   });
@@ -95,7 +108,7 @@ test('reencrypt makes every secret readable with the new key alone and does not 
   const ciphertextBefore = await ciphertextOf(subscription.id);
   expect(
     (await reencryptInProcess()).secrets.map(({ reencrypted }: { reencrypted: number }) => reencrypted),
-  ).toEqual([0, 0, 0, 0, 0, 0]);
+  ).toEqual([0, 0, 0, 0, 0, 0, 0]);
   expect(await ciphertextOf(subscription.id)).toBe(ciphertextBefore);
 });
 
@@ -154,6 +167,7 @@ test('reencrypt reports a secret that does not decrypt by its id and reencrypts 
         unreadable: [{ id: String(userWithLostKey.id), key: 'gone' }],
         busy: 0,
       },
+      { secret: 'refresh_token', reencrypted: 0, unreadable: [], busy: 0 },
     ],
   });
   expect(await ciphertextOf(tampered.id)).toBe(broken);
@@ -185,7 +199,7 @@ test('reencrypt waits for a row that another transaction has locked and reencryp
   } finally {
     client.release();
   }
-  expect((await reencryption).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0, 0, 0, 0]);
+  expect((await reencryption).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0, 0, 0, 0, 0]);
   expect(NEW_KEY_ONLY.decrypt(await apiKeyCiphertextOf(user.id))).toBe('rhu_rotated');
 });
 

@@ -259,3 +259,22 @@ test('user list filters by e-mail and name', async () => {
   ]);
   expect(await commandLine.jsonInProcess('user list --email narrow --name nobody')).toEqual([]);
 });
+
+test('user link replaces the password by the identity provider, until user unlink', async () => {
+  const email = 'linked@example.com';
+  const { id } = await createTestUser(email);
+  const identity = { issuer: 'https://login.example.com', subject: '00u1' };
+  const link = `user link --email ${email} --issuer ${identity.issuer} --subject ${identity.subject}`;
+  expect(await commandLine.jsonInProcess(link)).toEqual({ id, email, ...identity });
+  expect((await rowOf(email)).passwordHash).toBeNull();
+  expect(await commandLine.failure(link)).toMatchObject({ exitCode: 1, code: 'already_linked' });
+  expect(await commandLine.failure(`user reset-password --email ${email}`)).toEqual({
+    exitCode: 1,
+    code: 'oidc_user',
+    message: `The user ${email} signs in at ${identity.issuer} and has no password here. user unlink ends that.`,
+  });
+  expect(await commandLine.jsonInProcess(`user unlink --email ${email}`)).toEqual({ id, email });
+  expect(await commandLine.failure(`user unlink --email ${email}`)).toMatchObject({ code: 'not_linked' });
+  await commandLine.jsonInProcess(`user reset-password --email ${email}`);
+  expect((await rowOf(email)).passwordHash).toEqual(expect.any(String));
+});

@@ -10,6 +10,7 @@ import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
 import { tokenPaths, tokenSchemas } from '../../identity/tokens-openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
 import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
+import { oidcPaths, oidcSchemas } from '../../oidc/openapi.ts';
 import { runPaths, runSchemas } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
@@ -41,6 +42,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...tokenSchemas,
   ...sessionSchemas,
   ...ownSessionSchemas,
+  ...oidcSchemas,
   ...auditSchemas,
   ...payloadSchemas,
   ...envelopeSchemas,
@@ -98,6 +100,7 @@ const PATHS: Paths = {
   ...tokenPaths,
   ...sessionPaths,
   ...ownSessionPaths,
+  ...oidcPaths,
   ...auditPaths,
 };
 

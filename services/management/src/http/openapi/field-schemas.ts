@@ -57,13 +57,13 @@ export interface MediaType {
 export interface Response {
   description: string;
   headers?: Record<string, Header>;
-  content?: { 'application/json'?: MediaType; 'text/event-stream'?: MediaType };
+  content?: { 'application/json'?: MediaType; 'text/event-stream'?: MediaType; 'text/html'?: MediaType };
 }
 
 export interface RequestBody {
   description: string;
   required: boolean;
-  content: { 'application/json': MediaType };
+  content: { 'application/json'?: MediaType; 'application/x-www-form-urlencoded'?: MediaType };
 }
 
 /** Schemes that a request needs together; a list of these means alternatives. */
