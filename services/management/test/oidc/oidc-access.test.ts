@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSecretBox } from '@runhook/database';
+import { eventually } from '@runhook/testing';
 import { type CryptoKey, generateKeyPair, importJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { callApi, type SecondManagement, type TestAccount } from '../harness.ts';
 import { type OidcHarness, startOidcHarness } from './oidc-harness.ts';
@@ -99,6 +100,31 @@ describe('the check of the access at the provider', () => {
     // Another process ends the access; this one has the caller in its cache.
     expect((await harness.call('GET', '/api/v3/accounts', { token: user.apiKey })).status).toBe(401);
     expect((await report()).status).toBe(401);
+  });
+
+  test('is made for open streams of changes, and ends them', async () => {
+    const [revoked, confirmed] = [await signedIn(), await signedIn()];
+    const abort = new AbortController();
+    const ended: string[] = [];
+    const listen = async (name: string, origin: string, headers: Record<string, string>) => {
+      const response = await fetch(origin + account.path('/changes'), { headers, signal: abort.signal });
+      expect(response.status).toBe(200);
+      const end = () => void ended.push(name);
+      void response.text().then(end, () => undefined);
+    };
+    for (const [name, { headers, apiKey }] of Object.entries({ revoked, confirmed })) {
+      await listen(`${name} session`, harness.origin, headers);
+      await listen(`${name} key`, second.origin, { authorization: `Token ${apiKey}` });
+    }
+    harness.provider.revoke(revoked.subject);
+    for (const { subject } of [revoked, confirmed]) await harness.makeDue(subject);
+    await eventually(() => expect([...ended].sort()).toEqual(['revoked key', 'revoked session']));
+    await eventually(async () => {
+      const { check_due_at: dueAt } = await harness.identityOf(confirmed.subject);
+      expect(dueAt.getTime()).toBeGreaterThan(Date.now());
+    });
+    expect(ended).toHaveLength(2);
+    abort.abort();
   });
 
   test('changes the memberships to those of the claim', async () => {

@@ -50,6 +50,26 @@ describe('signing in at the identity provider', () => {
     ]);
   });
 
+  test('records address and browser of the session, which replaces that of the same browser', async () => {
+    const subject = harness.newSubject(both());
+    const browser = new SignInBrowser();
+    const other = await harness.signInAt(subject);
+    await harness.browse(subject, { browser });
+    // A provider on the same site: the browser sends the cookie of the session with the response of the provider.
+    await harness.browse(subject, { browser });
+    const headers = { cookie: browser.cookieOf('127.0.0.1') };
+    const { json } = await harness.call('GET', '/api/v3/profile/sessions', { headers });
+    expect(json.data).toHaveLength(2);
+    expect(json.data).toContainEqual(
+      expect.objectContaining({
+        is_current: true,
+        client_address: '127.0.0.1',
+        browser: 'Firefox on Linux',
+      }),
+    );
+    expect((await harness.call('GET', SESSION, { headers: other.headers })).status).toBe(200);
+  });
+
   test('finds the user by issuer and subject at later sign-ins, whatever the e-mail address is', async () => {
     const subject = harness.newSubject(both());
     const first = await harness.signInAt(subject);
@@ -193,6 +213,15 @@ describe('with passwords switched off', () => {
     });
     const { json } = await harness.call('GET', `${SESSION}/methods`);
     expect(json.data).toEqual({ password: false, oidc: true });
+  });
+
+  test('a new password is a 403', async () => {
+    const { headers } = await harness.signInAt(harness.newSubject(both()));
+    const body = { current_password: PASSWORD, new_password: 'a longer pass phrase with digits 42' };
+    expect(await harness.call('PUT', '/api/v3/profile/password', { headers, body })).toMatchObject({
+      status: 403,
+      json: failure(403, 'Access denied: Passwords are switched off; sign in at the identity provider.'),
+    });
   });
 
   test('a session that was opened with a password is rejected', async () => {

@@ -6,6 +6,8 @@ export interface Arrival {
   text: string;
 }
 
+const USER_AGENT = 'Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0';
+
 /** A browser without scripts: follows redirects, and keeps cookies by host, as browsers do. */
 export class SignInBrowser {
   readonly #cookies = new Map<string, Map<string, string>>();
@@ -16,7 +18,7 @@ export class SignInBrowser {
       const { hostname } = new URL(address);
       const response = await fetch(address, {
         redirect: 'manual',
-        headers: { accept: 'text/html', cookie: this.cookieOf(hostname) },
+        headers: { accept: 'text/html', 'user-agent': USER_AGENT, cookie: this.cookieOf(hostname) },
       });
       this.#store(hostname, response.headers.getSetCookie());
       const location = response.headers.get('location');
