@@ -84,6 +84,7 @@ testInBrowser(
     try {
       allowAccess();
       await signInWithTwoAccounts(page);
+      await seeOwnSession(page);
       const apiKey = await readApiKey(page);
 
       // By the refresh token alone.
@@ -153,6 +154,15 @@ async function signInWithTwoAccounts(page: Page): Promise<void> {
   await page.goto(`${url}/accounts/${accounts.enterprise.id}/settings/webhooks`);
   await page.getByRole('button', { name: 'Account: Aurora Enterprise' }).waitFor();
   await page.getByRole('link', { name: 'Create New Webhook' }).first().waitFor();
+}
+
+/** The session has address and browser, and there is no password to change. */
+async function seeOwnSession(page: Page): Promise<void> {
+  await page.goto(`${url}/profile/security`);
+  await headingOf(page, 'Security');
+  await page.getByText('127.0.0.1').first().waitFor();
+  await page.getByText('Sessions of grace@provider.example.').waitFor();
+  expect(await page.getByLabel('Current password').count()).toBe(0);
 }
 
 async function readApiKey(page: Page): Promise<string> {

@@ -1,17 +1,23 @@
 import { Stack } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { PageHeading } from '../components/page.tsx';
 import { useSession } from '../session/session.ts';
+import { signInMethodsQuery } from '../session/single-sign-on.tsx';
 import { PasswordSection } from './password-form.tsx';
 import { SessionsSection } from './sessions-section.tsx';
 
-/** Page "Profile, Security": password and sessions of the user (docs/contract.md#console-sessions). */
+/** Page "Profile, Security": sessions of the user, and the password unless passwords are switched off. */
 export function Component() {
   const { email } = useSession();
+  const hasPasswords = useQuery(signInMethodsQuery).data?.password === true;
   return (
     <>
-      <PageHeading title="Security" subtitle={`Password and sessions of ${email}.`} />
+      <PageHeading
+        title="Security"
+        subtitle={`${hasPasswords ? 'Password and sessions' : 'Sessions'} of ${email}.`}
+      />
       <Stack gap="xl" maw={860}>
-        <PasswordSection />
+        {hasPasswords && <PasswordSection />}
         <SessionsSection />
       </Stack>
     </>
