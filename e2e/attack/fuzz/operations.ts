@@ -11,7 +11,7 @@ export interface Operation {
   /** Path with its parameters in braces, and with a final slash if clients write one. */
   path: string;
   parameters: Parameter[];
-  /** Example of a valid body in the document; null if none is needed. */
+  /** Example of a valid JSON body in the document; null if none is needed. */
   example: unknown;
 }
 
@@ -22,7 +22,7 @@ interface Document {
 
 interface DocumentedOperation {
   parameters?: (Parameter | { $ref: string })[];
-  requestBody?: { content: { 'application/json': { example?: unknown } } };
+  requestBody?: { content: { 'application/json'?: { example?: unknown } } };
 }
 
 /** Reads all operations from the document of the running service, so that no route is omitted. */
@@ -44,7 +44,7 @@ export async function readOperations(origin: string): Promise<Operation[]> {
           method: method.toUpperCase(),
           path,
           parameters: [...ofPath, ...(operation.parameters ?? [])].map(parameterOf),
-          example: operation.requestBody?.content['application/json'].example ?? null,
+          example: operation.requestBody?.content['application/json']?.example ?? null,
         };
       });
   });
