@@ -15,7 +15,7 @@ test('the tables of docs/scaling.md are those that measured.json and prices.json
   expect(fillMarkers(scaling, scalingParts(measured, readPrices()))).toBe(scaling);
 });
 
-test('the simulation predicts the rate of two dispatchers on the machine of the benchmark from the costs of one', () => {
+test('the simulation predicts the rate of two dispatchers on the machine of the benchmark from its CPU costs', () => {
   const name = 'max: 2 dispatchers';
   const rows = readDocument(page('performance.md'));
   const bench = rows.max?.['2 dispatchers']?.ratePerSecond as number;
