@@ -142,6 +142,7 @@ const figuresBlock = (name: string, text: string) => `<!-- figures: ${name} -->\
 const max = scenario('max', { '1 dispatcher': { ratePerSecond: 3_456, ratioToRaw: 0.9 } });
 const far = scenario('far', { 'response after 5 ms': { p50Ms: 8 } });
 const row = '| rate with 1,000,000 events queued, over none | 0.9 | 1 | 0.95 | pass |';
+const latency = scenario('latency', { '100 events/s': { ratePerSecond: 100, p50Ms: 4.1, p99Ms: 8 } });
 // Measured when the targets had other values.
 const outdated = '| rate of two dispatchers, over raw got of one process | 1 | 1.15 | 1.2 | stretch |';
 const page = `before\n${['run', 'max', 'far'].map((name) => figuresBlock(name, 'old')).join('between\n')}${figuresBlock('targets', `${row}\n${outdated}`)}after\n`;
@@ -183,6 +184,7 @@ test('fillDocument replaces the rows of the summary for the hardware of the run,
         'maximum rate': { ratePerSecond: 2_307, cpuMicros: 656 },
         '100/s': { p50Ms: 3.28 },
       }),
+      latency,
     ]),
   );
   expect(filled).toContain(
@@ -191,6 +193,20 @@ test('fillDocument replaces the rows of the summary for the hardware of the run,
   expect(filled).toContain('| 2 cores of Test, 8 GB | raw got in one process | 3700 |  |  | 290 |');
   expect(filled).toContain(other);
   expect(filled).not.toContain('outdated');
+});
+
+test('a run without other scenarios writes the summary with its date if it has all scenarios of the summary', () => {
+  const before = `${figuresBlock('summary', 'old')}${figuresBlock('far', 'old')}`;
+  const rest = scenario('rest', { 'maximum rate': { ratePerSecond: 2_307 } });
+  const filled = fillDocument(before, report([rest, max, latency]));
+  expect(filled).toMatch(/\| 2307 \|[\s\S]*\n\nMeasured on 2026-11-21 in a separate run\.\n\n<!-- end -->/);
+  expect(filled).toContain(figuresBlock('far', 'old'));
+  for (const scenarios of [
+    [rest, max],
+    [rest, latency],
+    [max, latency],
+  ])
+    expect(fillDocument(before, report(scenarios))).toBe(before);
 });
 
 test('the scenario rest has several tables, each with the rows that have figures for it', () => {

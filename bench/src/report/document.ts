@@ -126,9 +126,13 @@ const PARTS_OF: Record<string, readonly string[]> = { rest: ['rest', 'rest-memor
 /** Parts of the page that show no scenario. */
 const GENERAL_PARTS = new Set(['summary', 'run', 'targets']);
 
+/** Scenarios whose figures the summary shows. */
+const SUMMARIZED = ['rest', 'max', 'latency'];
+
 /**
  * Inserts the figures of a run into the marked parts of docs/performance.md. A run of some scenarios leaves all other
- * parts unchanged, and states its date below its tables.
+ * parts unchanged, and states its date below its tables. It writes the summary if it has all scenarios of the summary,
+ * so that no row of it is compared with one of another run.
  */
 export function fillDocument(document: string, report: Report): string {
   const tables = Object.fromEntries(
@@ -138,9 +142,10 @@ export function fillDocument(document: string, report: Report): string {
   );
   const names = [...document.matchAll(PART)].map(([, , name = '']) => name);
   const isComplete = names.every((name) => GENERAL_PARTS.has(name) || tables[name] !== undefined);
+  const isSummarized = SUMMARIZED.every((name) => tables[name] !== undefined);
   const date = isComplete ? '' : `\n\nMeasured on ${dayOf(report)} in a separate run.`;
   const partOf = (name: string, before: string) => {
-    if (name === 'summary') return isComplete ? summaryTable(report, before) : undefined;
+    if (name === 'summary') return isSummarized ? summaryTable(report, before) + date : undefined;
     if (name === 'run') return isComplete ? runText(report) : undefined;
     if (name === 'targets') return targetsTable(report, before);
     return tables[name] === undefined ? undefined : tables[name] + date;

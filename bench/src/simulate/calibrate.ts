@@ -132,6 +132,7 @@ const MINIMUM_VALUES: Record<string, number> = { networkMs: 0.01, unevenness: 1.
 /** Returns the times with which the fitted cases give the figures of the rows. */
 export function calibrate(start: ServiceTimes, rows: Rows): ServiceTimes {
   const times = structuredClone(start);
+  Object.assign(times.machine, machineOf(rows));
   for (let round = 0; round < ROUNDS; round += 1) {
     const observed = new Map(
       [...new Set(KNOBS.map((knob) => knob.case))].map((name) => [name, simulateCase(times, name)]),
@@ -147,6 +148,23 @@ export function calibrate(start: ServiceTimes, rows: Rows): ServiceTimes {
     }
   }
   return times;
+}
+
+/**
+ * Returns the properties of the machine that the rows contain: the cost of the endpoints, and the slowdown of busy cores,
+ * which a shared host changes from hour to hour.
+ */
+function machineOf(rows: Rows): Partial<ServiceTimes['machine']> {
+  const { '1 dispatcher': one, '2 dispatchers': two } = rows.max ?? {};
+  const { receiverCpuPercent, ratePerSecond, dispatcherCpuMicros } = one ?? {};
+  return {
+    ...(receiverCpuPercent !== undefined &&
+      ratePerSecond !== undefined && { receiverMicros: (receiverCpuPercent * 10_000) / ratePerSecond }),
+    ...(two?.dispatcherCpuMicros !== undefined &&
+      dispatcherCpuMicros !== undefined && {
+        sharingShare: Math.max(0, two.dispatcherCpuMicros / dispatcherCpuMicros - 1),
+      }),
+  };
 }
 
 export function findFigure(rows: Rows, name: string, figure: string): number | undefined {

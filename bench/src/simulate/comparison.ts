@@ -57,7 +57,7 @@ export interface Comparison {
 
 /** Returns, for each figure that the simulation was not fitted to, its measured and its simulated value. */
 export function compare(start: ServiceTimes, rows: Rows, runMs?: number): Comparison[] {
-  const times = calibrate(withReceiver(start, rows), rows);
+  const times = calibrate(start, rows);
   const simulated = new Map<string, Observation>();
   return ROWS.flatMap(({ case: name, figure, isInformational }) => {
     const measured = findFigure(rows, name, figure);
@@ -69,14 +69,6 @@ export function compare(start: ServiceTimes, rows: Rows, runMs?: number): Compar
     const row = { case: name, figure: TITLES[figure], measured, simulated: observation[figure], ratio };
     return [{ ...row, isWithin, isChecked: !isInformational }];
   });
-}
-
-/** Uses the endpoints' share of the machine if the benchmark reports it. */
-function withReceiver(times: ServiceTimes, rows: Rows): ServiceTimes {
-  const { receiverCpuPercent, ratePerSecond } = rows.max?.['1 dispatcher'] ?? {};
-  if (receiverCpuPercent === undefined || ratePerSecond === undefined) return times;
-  const receiverMicros = (receiverCpuPercent * 10_000) / ratePerSecond;
-  return { ...times, machine: { ...times.machine, receiverMicros } };
 }
 
 /** Runs the cases on this machine: those that the times are fitted to, and those that they are compared with. */

@@ -66,7 +66,7 @@ function comparisonFigure(compared: readonly Comparison[]): string {
 
 function printComparison(compared: readonly Comparison[]): number {
   console.log(
-    'fitted: the CPU of `max` with one dispatcher, of `accepted`, and of management and PostgreSQL at 50/s; ' +
+    'fitted: the CPU of `max` with one dispatcher and its growth with two, of `accepted`, and of management and PostgreSQL at 50/s; ' +
       'the rate of `accepted`; CPU, p50 and p99 of `latency` at 100/s',
   );
   console.log(

@@ -24,8 +24,12 @@ export async function axeFindings(page: Page, rules?: readonly string[]): Promis
   return violations.flatMap(({ id, nodes }) => nodes.map((node) => ({ rule: id, node })));
 }
 
-/** Waits for transitions of colours, whose intermediate values are not relevant. A transition has begun after two frames. */
-const SETTLED = `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))
-  .then(() => Promise.allSettled(document.getAnimations()
-    .filter((animation) => animation instanceof CSSTransition).map(({ finished }) => finished)))
-  .then(() => undefined)`;
+/**
+ * Waits for transitions of colours, whose intermediate values are not relevant. A transition has begun after two frames. It
+ * checks at each frame, because Chromium may leave `finished` of an ended transition pending.
+ */
+const SETTLED = `new Promise((settled) => {
+  const isRunning = (animation) => animation instanceof CSSTransition && animation.playState === 'running';
+  const check = () => document.getAnimations().some(isRunning) ? requestAnimationFrame(check) : settled();
+  requestAnimationFrame(() => requestAnimationFrame(check));
+})`;
