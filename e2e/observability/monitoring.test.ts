@@ -30,7 +30,7 @@ const LABELS: Record<string, RegExp> = {
   state: /^(waiting|active|delayed|failed|paused|total|idle)$/,
   result:
     /^(fanned_out|duplicate|resumed|malformed|conflict|out_of_range|sent|left_to_reconciler|quarantined)$/,
-  reason: /^(wrong_password|unknown_email|limited|busy)$/,
+  reason: /^(wrong_password|unknown_email|limited|busy|single_sign_on)$/,
   budget: /^(requests|slow_reads|endpoint_tests)$/,
   route: /^(immediate|deferred|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
   outcome: /^(delivered|retry|failed|cancelled)$/,

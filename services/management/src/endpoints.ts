@@ -142,6 +142,7 @@ export function createEndpoints(
     secrets,
     sessions,
     logger,
+    failures: metrics.signInFailures,
     passwordSignIn,
     limiter: limitStore.createLimiter({
       name: 'sign-in-oidc',

@@ -72,11 +72,11 @@ export function createManagementMetrics(registry: Registry) {
   });
   const signInFailures = new Counter({
     name: 'runhook_sign_in_failures_total',
-    help: 'Failed sign-ins by reason; the password of limited and busy ones was not checked.',
+    help: 'Failed sign-ins by reason; no password of limited, busy and single_sign_on was checked.',
     labelNames: ['reason'] as const,
     registers,
   });
-  for (const reason of SIGN_IN_FAILURE_REASONS) signInFailures.inc({ reason }, 0);
+  for (const reason of [...SIGN_IN_FAILURE_REASONS, 'single_sign_on']) signInFailures.inc({ reason }, 0);
   return {
     relayed,
     quarantined,

@@ -36,6 +36,8 @@ interface OidcDependencies {
   /** Returns the client of an address. */
   networkOf: (address: string) => string;
   logger: Logger;
+  /** Counts failed sign-ins. */
+  failures: OidcRouteDependencies['failures'];
   maxHours: number;
   /** Whether passwords are accepted. */
   passwordSignIn: boolean;
@@ -45,7 +47,7 @@ interface OidcDependencies {
 
 /** @param settings null if there is no provider */
 export function openOidc(settings: OidcSettings | null, deps: OidcDependencies): Oidc {
-  const { pool, prisma, secrets, logger, passwordSignIn, checkMs = CHECK_MS } = deps;
+  const { pool, prisma, secrets, logger, failures, passwordSignIn, checkMs = CHECK_MS } = deps;
   const methods = { password: passwordSignIn, oidc: settings !== null };
   if (settings === null) {
     return {
@@ -65,6 +67,7 @@ export function openOidc(settings: OidcSettings | null, deps: OidcDependencies):
     slots: createExchangeSlots(deps.limiter, deps.networkOf),
     recordLogout: (token) => recordLogout(pool, token),
     logger,
+    failures,
     createFlow: () => ({ state: randomText(), nonce: randomText(), verifier: randomText() }),
   };
   return {

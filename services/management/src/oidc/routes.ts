@@ -1,4 +1,5 @@
 import type { Logger } from '@runhook/runtime';
+import type { Counter } from 'prom-client';
 import type { PublicEndpoint } from '../http/endpoint.ts';
 import type { EndpointResponse } from '../http/envelope.ts';
 import { InvalidRequestError, NotFoundError, UnavailableError } from '../http/errors.ts';
@@ -39,6 +40,8 @@ export interface OidcRouteDependencies {
   slots: ExchangeSlots;
   recordLogout: (token: LogoutToken) => Promise<number>;
   logger: Pick<Logger, 'info' | 'warn'>;
+  /** Counts failed sign-ins. */
+  failures: Pick<Counter<'reason'>, 'inc'>;
   /** Creates the random values of a sign-in. */
   createFlow: () => Omit<SignInFlow, 'next'>;
 }
@@ -96,7 +99,8 @@ async function start(
   const reader = new QueryReader(query);
   const next = safeNext(reader.optional('next', (value) => ({ value })) ?? undefined);
   reader.check();
-  if (!(await deps.slots.count(clientAddress))) return toSignInPage(deps, 'busy', next);
+  const failed = (problem: SignInProblem) => toSignInPage(deps, { problem, next, clientAddress });
+  if (!(await deps.slots.count(clientAddress))) return failed('busy');
   const flow = deps.createFlow();
   try {
     const url = await deps.provider.authorizationUrl(flow);
@@ -104,7 +108,7 @@ async function start(
     return { code: 302, data: null, headers, isBodiless: true };
   } catch (err) {
     deps.logger.warn({ err }, 'identity provider unavailable for a sign-in');
-    return toSignInPage(deps, 'unavailable', next);
+    return failed('unavailable');
   }
 }
 
@@ -112,9 +116,10 @@ async function start(
 async function complete(deps: OidcRouteDependencies, request: PublicRequest): Promise<EndpointResponse> {
   const { query, header, clientAddress, secure, beforeCommit } = request;
   const flow = deps.cookie.read(header('cookie'));
+  const next = flow?.next ?? '/';
+  const failed = (problem: SignInProblem) => toSignInPage(deps, { problem, next, clientAddress });
   // Without the state of this browser, another site could sign the user in as someone else.
-  if (flow === null || query.state !== flow.state) return toSignInPage(deps, 'expired', flow?.next ?? '/');
-  const failed = (problem: SignInProblem) => toSignInPage(deps, problem, flow.next);
+  if (flow === null || query.state !== flow.state) return failed('expired');
   if (!(await deps.slots.count(clientAddress))) return failed('busy');
   const release = deps.slots.acquire();
   if (release === null) return failed('busy');
@@ -181,11 +186,13 @@ async function verifyLogoutToken(deps: OidcRouteDependencies, token: string): Pr
   }
 }
 
+/** Reports a failed sign-in, and sends the browser to the sign-in page. */
 function toSignInPage(
-  { settings, cookie }: OidcRouteDependencies,
-  problem: SignInProblem,
-  next: string,
+  { settings, cookie, logger, failures }: OidcRouteDependencies,
+  { problem, next, clientAddress }: { problem: SignInProblem; next: string; clientAddress: string },
 ): EndpointResponse {
+  logger.info({ reason: problem, clientAddress }, 'single sign-on failed');
+  failures.inc({ reason: 'single_sign_on' });
   const search = new URLSearchParams({ problem, ...(next !== '/' && { next }) });
   const headers = { location: `${settings.publicUrl}/sign-in?${search}`, 'set-cookie': cookie.remove() };
   return { code: 302, data: null, headers, isBodiless: true };

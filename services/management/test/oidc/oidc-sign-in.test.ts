@@ -130,8 +130,16 @@ describe('signing in at the identity provider', () => {
     expect([problemOf(missing), problemOf(unverified)]).toEqual(['email_missing', 'email_missing']);
   });
 
-  test('rejects a user whom the provider rejects', async () => {
+  test('rejects a user whom the provider rejects, and counts it as a failed sign-in', async () => {
+    const countFailures = async () => {
+      const metrics = await (await fetch(`${harness.operationsOrigin}/metrics`)).text();
+      return Number(
+        /^runhook_sign_in_failures_total\{reason="single_sign_on",.*\} (\d+)$/m.exec(metrics)?.[1],
+      );
+    };
+    const before = await countFailures();
     expect(problemOf(await harness.browse('nobody'))).toBe('denied');
+    expect(await countFailures()).toBe(before + 1);
   });
 
   test('rejects a response of the provider without the state of this browser', async () => {
