@@ -57,7 +57,7 @@ export interface Bench {
   isQuick: boolean;
   /** Number of deliveries that the scenarios `list` and `deferred` store first; null: the default of the scenario. */
   stored: number | null;
-  /** Back end of the queue in the scenarios `floods` and `deferred`. */
+  /** Back end of the queue in the scenarios `floods`, `deferred` and `soak`. */
   queue: QueueName;
   /** Duration of one measurement. */
   runMs: number;

@@ -23,6 +23,7 @@ export const SCENARIO_NAMES = [
   'change',
   'shards',
   'profile',
+  'soak',
 ] as const;
 
 export type ScenarioName = (typeof SCENARIO_NAMES)[number];
@@ -34,7 +35,7 @@ export interface BenchOptions {
   seconds: number | null;
   /** Number of deliveries that the scenarios `list` and `deferred` store first; null: their defaults. */
   stored: number | null;
-  /** Back end of the queue in the scenarios `floods` and `deferred`. */
+  /** Back end of the queue in the scenarios `floods`, `deferred` and `soak`. */
   queue: QueueName;
   /** Whether docs/performance.md and its plots are written from the results. */
   writesDocs: boolean;
@@ -63,7 +64,9 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     if (unknown !== undefined) throw new UsageError(`There is no scenario "${unknown}".`);
     return {
       scenarios: SCENARIO_NAMES.filter((name) =>
-        positionals.length === 0 ? !(values.quick && name === 'profile') : positionals.includes(name),
+        positionals.length === 0
+          ? name !== 'soak' && !(values.quick && name === 'profile')
+          : positionals.includes(name),
       ),
       isQuick: values.quick,
       runs: positiveNumber('--runs', values.runs),

@@ -1,3 +1,5 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { queueBackends, seedAccount } from '@runhook/testing';
 import { openSystem, type System } from '../observability/system.ts';
 import type { RunningService } from '../services.ts';
@@ -6,7 +8,7 @@ import type { Attack } from './attack.ts';
 const RUNS = 200_000;
 const RUNS_SMALL = 5_000;
 /** Number of calls of the other account, alone and during each flood. */
-const CALLS = 200;
+const CALLS = 1_000;
 const CALLS_SMALL = 15;
 /** Limit for the p99 of the other account during a flood, relative to its p99 alone. */
 const TIMES_MAX = 2;
@@ -118,52 +120,66 @@ async function runFlood(
   await measure();
   const baseline = await measure();
   const rejectedBefore = await readRejected(management, flood.budget);
-  const floodStatuses = new Map<number, number>();
-  let isOver = false;
-  const connection = async () => {
-    while (!isOver) {
-      const body = flood.body?.(receiver.url);
-      const { status, retryAfterMs } = await call(management, token, flood.path(account.id), body);
-      count(floodStatuses, status);
-      if (retryAfterMs > 0 && !isOver) await new Promise((resolve) => setTimeout(resolve, retryAfterMs));
-    }
-  };
-  const connections = Array.from({ length: flood.connections }, connection);
+  const client = await startFloodClient({
+    url: `${management.url}/api${flood.path(account.id)}`,
+    token,
+    connections: flood.connections,
+    body: flood.body === undefined ? null : JSON.stringify(flood.body(receiver.url)),
+  });
   const during = await measure();
-  isOver = true;
-  await Promise.all(connections);
+  const floodStatuses = await client.stop();
   const rejected = (await readRejected(management, flood.budget)) - rejectedBefore;
   return { flood: flood.name, baseline, during, floodStatuses, rejected };
 }
 
-async function call(
-  { url }: RunningService,
-  token: string,
-  path: string,
-  body?: object,
-): Promise<{ status: number; retryAfterMs: number }> {
-  const response = await fetch(`${url}/api${path}`, {
-    headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
-    ...(body && { method: 'POST', body: JSON.stringify(body) }),
-  });
-  await response.arrayBuffer();
-  return { status: response.status, retryAfterMs: Number(response.headers.get('retry-after') ?? 0) * 1_000 };
+interface FloodCalls {
+  url: string;
+  token: string;
+  /** JSON of a POST; null for a GET. */
+  body: string | null;
+  connections: number;
 }
 
-async function measureCalls(send: () => Promise<{ status: number }>, calls: number): Promise<Measured> {
+/** Resolves when the first call has a response. */
+async function startFloodClient(calls: FloodCalls): Promise<{ stop(): Promise<Map<number, number>> }> {
+  const child = fork(new URL('./flood-client.mjs', import.meta.url), [JSON.stringify(calls)], {
+    execArgv: [],
+  });
+  const exited = once(child, 'exit');
+  const nextMessage = async <Message>() => {
+    const result = await Promise.race([once(child, 'message'), exited.then(() => null)]);
+    if (result === null) throw new Error('the client of the flood failed');
+    return result[0] as Message;
+  };
+  await nextMessage();
+  return {
+    async stop() {
+      const ended = nextMessage<Record<string, number>>();
+      child.send('stop');
+      const statuses = await ended;
+      await exited;
+      return new Map(Object.entries(statuses).map(([status, times]) => [Number(status), times]));
+    },
+  };
+}
+
+async function call({ url }: RunningService, token: string, path: string): Promise<number> {
+  const response = await fetch(`${url}/api${path}`, { headers: { authorization: `Token ${token}` } });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+async function measureCalls(send: () => Promise<number>, calls: number): Promise<Measured> {
   const statuses = new Map<number, number>();
   const durationsMs: number[] = [];
   for (let index = 0; index < calls; index++) {
     const startedMs = performance.now();
-    count(statuses, (await send()).status);
+    const status = await send();
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
     durationsMs.push(performance.now() - startedMs);
   }
   durationsMs.sort((one, another) => one - another);
   return { statuses, p99Ms: durationsMs[Math.ceil(calls * 0.99) - 1] ?? 0 };
-}
-
-function count(statuses: Map<number, number>, status: number): void {
-  statuses.set(status, (statuses.get(status) ?? 0) + 1);
 }
 
 async function readRejected({ operationsUrl }: RunningService, budget: string): Promise<number> {

@@ -34,6 +34,7 @@ const COLUMNS: Record<string, string[]> = {
   list: ['p50Ms', 'p99Ms'],
   'postgres-queue': ['ratePerSecond', 'p50Ms', 'p99Ms'],
   shards: ['ratePerSecond', 'cpuMicros', 'dispatcherPercent', 'redisPercent', 'redisConnections'],
+  soak: ['p50Ms', 'p99Ms', 'managementMb', 'dispatcherMb', 'managementRatio', 'dispatcherRatio'],
 };
 
 /** Rows that are only in the JSON, by part. */
@@ -58,6 +59,8 @@ const TITLES: Record<string, string> = {
   managementCpuMicros: 'management, µs',
   publisherCpuMicros: 'publisher, µs',
   managementMb: 'management, MB',
+  managementRatio: 'management over minutes 5 to 10',
+  dispatcherRatio: 'dispatcher over minutes 5 to 10',
   statements: 'statements per event',
   statementMs: 'statement time per event, ms',
   commits: 'commits per event',

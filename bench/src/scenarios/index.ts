@@ -17,6 +17,7 @@ import { profile } from './profile.ts';
 import { rest } from './rest.ts';
 import { restBacklog } from './rest-backlog.ts';
 import { shards } from './shards.ts';
+import { soak } from './soak.ts';
 import { fanOut, max } from './throughput.ts';
 
 export const scenarios: Record<ScenarioName, (bench: Bench) => Promise<ScenarioResult>> = {
@@ -41,4 +42,5 @@ export const scenarios: Record<ScenarioName, (bench: Bench) => Promise<ScenarioR
   change,
   shards,
   profile,
+  soak,
 };

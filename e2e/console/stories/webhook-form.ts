@@ -154,6 +154,9 @@ describeConsole(
       await headingOf(page, 'With a key pair');
       const section = page.getByRole('region', { name: 'Public key' });
       await section.getByText(/^whpk_/).waitFor();
+      // The parts above move the button when they are loaded.
+      await page.getByText('No deliveries in the last 24 hours.').waitFor();
+      await page.getByRole('heading', { name: 'No deliveries yet' }).waitFor();
       await section.getByRole('button', { name: 'Rotate the key pair' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key pair' }).click();
       await section.getByText('Both keys sign.').waitFor();

@@ -1,5 +1,5 @@
 import type { ManagementMetrics } from '../metrics.ts';
-import { AccountBulkhead, bulkheadLimits } from './account-bulkhead.ts';
+import { Bulkhead, bulkheadLimits } from './bulkhead.ts';
 
 /**
  * Budgets of an account in one process. Each has separate slots, so that the requests of one kind delay neither those
@@ -8,19 +8,19 @@ import { AccountBulkhead, bulkheadLimits } from './account-bulkhead.ts';
  * | Budget | Requests | Slots of an account | Of all accounts | In flight |
  * |---|---|---|---|---|
  * | requests | all below but tests; a report without `Idempotency-Key` takes no slot | 3/4 | pool - 2 | setting |
- * | slow_reads | lists and counts that grow with the account (`isSlowRead` of an endpoint) | 2 | 4 | 20 |
+ * | slow_reads | lists and counts that grow with the account (`isSlowRead` of an endpoint) | 1 | 4 | 20 |
  * | endpoint_tests | tests of endpoints, each with at most one resolution of a name | 8 | no limit | 8 |
  */
 export interface AccountBudgets {
-  requests: Pick<AccountBulkhead, 'run' | 'runWithoutSlot'>;
-  slowReads: Pick<AccountBulkhead, 'run'>;
-  endpointTests: Pick<AccountBulkhead, 'run'>;
+  requests: Pick<Bulkhead, 'run' | 'runWithoutSlot'>;
+  slowReads: Pick<Bulkhead, 'run'>;
+  endpointTests: Pick<Bulkhead, 'run'>;
 }
 
 export const ACCOUNT_BUDGETS = ['requests', 'slow_reads', 'endpoint_tests'] as const;
 
-/** Two statements at once leave other accounts a core of a small database server. */
-const SLOW_READS = { slotsMax: 4, shareMax: 2, maxInFlight: 20 };
+/** One statement of an account at once leaves other accounts a core of a small database server. */
+const SLOW_READS = { slotsMax: 4, shareMax: 1, maxInFlight: 20 };
 /** Half of the resolutions below one domain that a process makes at once (packages/egress/src/name-resolver.ts). */
 const TESTS_MAX = 8;
 
@@ -43,13 +43,13 @@ export function createAccountBudgets(options: {
     waitMs,
     onRejected: () => metrics.rejectedRequests.inc({ budget }),
   });
-  const requests = new AccountBulkhead({
+  const requests = new Bulkhead({
     ...bulkheadLimits(connectionsMax),
     maxInFlight,
     ...rejects('requests'),
   });
-  const slowReads = new AccountBulkhead({ ...SLOW_READS, ...rejects('slow_reads') });
-  const endpointTests = new AccountBulkhead({
+  const slowReads = new Bulkhead({ ...SLOW_READS, ...rejects('slow_reads') });
+  const endpointTests = new Bulkhead({
     slotsMax: Number.POSITIVE_INFINITY,
     shareMax: TESTS_MAX,
     maxInFlight: TESTS_MAX,

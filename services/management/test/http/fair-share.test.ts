@@ -49,7 +49,10 @@ test('an account whose requests all hang does not delay others and cannot exceed
     await eventually(async () => expect(await metric('runhook_http_requests_waiting')).toBe(194));
     expect((await post(otherAccount, 'runs/', otherRun)).status).toBe(201);
     const beyond = await post(flood, 'runs/1/finish/', { status: 'success' });
-    expect([beyond.status, beyond.headers.get('retry-after')]).toEqual([429, '1']);
+    expect([beyond.status, beyond.headers.get('retry-after')]).toEqual([
+      429,
+      expect.stringMatching(/^[123]$/),
+    ]);
     expect(await rejected('requests')).toBe(1);
     expect((await post(otherAccount, 'runs/', otherRun)).status).toBe(201);
   } finally {
@@ -87,7 +90,7 @@ test('an account has 8 tests of endpoints at once; other requests and other acco
   expect(countStatuses(await Promise.all(tests))).toEqual({ 200: 8, 429: 92 });
 });
 
-test('an account has 2 slow reads at once, and 20 in flight; authentication and other accounts do not wait for them', async () => {
+test('an account has one slow read at once, and 20 in flight; authentication and other accounts do not wait for them', async () => {
   const [flood, otherAccount] = [await harness.newAccount(), await harness.newAccount()];
   const list = ({ id }: TestAccount) => `/api/v2/accounts/${id}/runs/?search=x`;
   const locker = await harness.database.pool.connect();
@@ -98,10 +101,10 @@ test('an account has 2 slow reads at once, and 20 in flight; authentication and 
     await locker.query('BEGIN; LOCK TABLE runs IN ACCESS EXCLUSIVE MODE');
     reads = Array.from({ length: 50 }, () => get(flood, list(flood)));
     await eventually(async () => expect(await rejected('slow_reads')).toBe(30));
-    await eventually(async () => expect((await pool.query(waitingForLock)).rowCount).toBe(2));
+    await eventually(async () => expect((await pool.query(waitingForLock)).rowCount).toBe(1));
     expect((await get(flood, flood.path('/subscriptions'))).status).toBe(200);
     const otherRead = get(otherAccount, list(otherAccount));
-    await eventually(async () => expect((await pool.query(waitingForLock)).rowCount).toBe(3));
+    await eventually(async () => expect((await pool.query(waitingForLock)).rowCount).toBe(2));
     reads.push(otherRead);
   } finally {
     await locker.query('COMMIT');

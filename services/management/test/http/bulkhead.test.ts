@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { WAIT_TIMEOUT_MS } from '@runhook/testing';
-import { AccountBulkhead, bulkheadLimits } from '../../src/http/account-bulkhead.ts';
+import { Bulkhead, bulkheadLimits } from '../../src/http/bulkhead.ts';
 
 const [BUSY, SECOND, THIRD] = [1, 2, 3] as const;
 
 /** Creates a bulkhead whose requests the test ends, and records the accounts of those that have begun. */
-function createBulkhead(options: Partial<ConstructorParameters<typeof AccountBulkhead>[0]> = {}) {
-  const bulkhead = new AccountBulkhead({
+function createBulkhead(options: Partial<ConstructorParameters<typeof Bulkhead>[0]> = {}) {
+  const bulkhead = new Bulkhead({
     slotsMax: 3,
     shareMax: 2,
     maxInFlight: 10,
@@ -63,7 +63,10 @@ test('a request above the limit of its account is rejected at once, while a requ
   let rejectedCount = 0;
   const { startedIds, post, endOne } = createBulkhead({ maxInFlight: 3, onRejected: () => rejectedCount++ });
   const accepted = [BUSY, BUSY, BUSY].map(post);
-  await expect(post(BUSY)).rejects.toMatchObject({ statusCode: 429, headers: { 'retry-after': '1' } });
+  await expect(post(BUSY)).rejects.toMatchObject({
+    statusCode: 429,
+    headers: { 'retry-after': expect.stringMatching(/^[123]$/) },
+  });
   expect(rejectedCount).toBe(1);
   accepted.push(post(SECOND));
   for (let endedCount = 0; endedCount < accepted.length; endedCount++) await endOne();

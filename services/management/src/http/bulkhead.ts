@@ -1,6 +1,7 @@
+import { randomInt } from 'node:crypto';
 import { TooManyRequestsError, UnavailableError } from './errors.ts';
 
-export interface AccountBulkheadOptions {
+export interface BulkheadOptions {
   /** Slots of all accounts together; a slot permits one request that uses the database. */
   slotsMax: number;
   /** Slots that one account may occupy. */
@@ -13,14 +14,13 @@ export interface AccountBulkheadOptions {
 }
 
 /** Returns the limits for a connection pool. Two connections of four or more remain for authentication and the relay. */
-export function bulkheadLimits(
-  connectionsMax: number,
-): Pick<AccountBulkheadOptions, 'slotsMax' | 'shareMax'> {
+export function bulkheadLimits(connectionsMax: number): Pick<BulkheadOptions, 'slotsMax' | 'shareMax'> {
   const slotsMax = Math.max(2, connectionsMax - 2);
   return { slotsMax, shareMax: Math.max(1, Math.floor(slotsMax * 0.75)) };
 }
 
-const RETRY_AFTER_SECONDS = 1;
+/** Spread, so that rejected callers do not all return in the same second. */
+const RETRY_AFTER_SECONDS = { min: 1, max: 3 };
 
 interface Account {
   /** All requests of the account: with a slot, waiting for one, or without need of one. */
@@ -31,19 +31,20 @@ interface Account {
 }
 
 /**
- * Bulkhead of accounts: the size of the connection pool limits the requests that run concurrently, and no account may
- * occupy all slots. The requests beyond an account's share wait in its own queue, without a connection, while others
- * proceed. A free slot goes to the waiting account with the fewest slots, in rotation among equals.
+ * Bulkhead of accounts, or of callers whose account is not known yet: the size of the connection pool limits the
+ * requests that run concurrently, and no account may occupy all slots. The requests beyond an account's share wait in
+ * its own queue, without a connection, while others proceed. A free slot goes to the waiting account with the fewest
+ * slots, in rotation among equals.
  */
-export class AccountBulkhead {
-  readonly #options: AccountBulkheadOptions;
-  readonly #accounts = new Map<number, Account>();
+export class Bulkhead<Key = number> {
+  readonly #options: BulkheadOptions;
+  readonly #accounts = new Map<Key, Account>();
   /** Accounts with waiting requests; the one that was served last is last. */
   readonly #waitingAccounts = new Set<Account>();
   #occupiedCount = 0;
   #waitingCount = 0;
 
-  constructor(options: AccountBulkheadOptions) {
+  constructor(options: BulkheadOptions) {
     this.#options = options;
   }
 
@@ -56,8 +57,8 @@ export class AccountBulkhead {
    * Runs the work once the account has a slot. Throws a 429 if the account has `maxInFlight` requests, and a 503 if no
    * slot became free within `waitMs`.
    */
-  run<T>(accountId: number, work: () => Promise<T>): Promise<T> {
-    return this.#admit(accountId, async (account) => {
+  run<T>(key: Key, work: () => Promise<T>): Promise<T> {
+    return this.#admit(key, async (account) => {
       if (this.#hasSlotFor(account)) this.#occupySlot(account);
       else await this.#waitForSlot(account);
       try {
@@ -69,23 +70,24 @@ export class AccountBulkhead {
   }
 
   /** Runs work that needs no slot, because it shares a connection. It counts towards `maxInFlight`. */
-  runWithoutSlot<T>(accountId: number, work: () => Promise<T>): Promise<T> {
-    return this.#admit(accountId, work);
+  runWithoutSlot<T>(key: Key, work: () => Promise<T>): Promise<T> {
+    return this.#admit(key, work);
   }
 
-  async #admit<T>(accountId: number, work: (account: Account) => Promise<T>): Promise<T> {
-    const account = this.#accounts.get(accountId) ?? { requestCount: 0, slotCount: 0, waiters: [] };
-    this.#accounts.set(accountId, account);
+  async #admit<T>(key: Key, work: (account: Account) => Promise<T>): Promise<T> {
+    const account = this.#accounts.get(key) ?? { requestCount: 0, slotCount: 0, waiters: [] };
+    this.#accounts.set(key, account);
     if (account.requestCount >= this.#options.maxInFlight) {
       this.#options.onRejected?.();
-      throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
+      const { min, max } = RETRY_AFTER_SECONDS;
+      throw new TooManyRequestsError(randomInt(min, max + 1));
     }
     account.requestCount += 1;
     try {
       return await work(account);
     } finally {
       account.requestCount -= 1;
-      if (account.requestCount === 0) this.#accounts.delete(accountId);
+      if (account.requestCount === 0) this.#accounts.delete(key);
     }
   }
 
