@@ -213,7 +213,7 @@ function createSessionId(): string {
 }
 
 /** Returns the hash that the database stores; null if the text cannot be an id. 256 random bits need no slow hash. */
-export function hashSessionId(text: string): Uint8Array<ArrayBuffer> | null {
+function hashSessionId(text: string): Uint8Array<ArrayBuffer> | null {
   return SESSION_ID_PATTERN.test(text) ? hashOf(text) : null;
 }
 
