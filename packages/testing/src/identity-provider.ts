@@ -24,6 +24,8 @@ export interface IdentityProvider {
   sidOf(subject: string): string;
   /** An unavailable provider responds with 503 to everything. */
   setAvailable(isAvailable: boolean): void;
+  /** Makes the userinfo endpoint alone respond with 503. */
+  setUserinfoAvailable(isAvailable: boolean): void;
   /** Number of requests to the token endpoint by the kind of grant. */
   grantCounts: Record<string, number>;
   close(): Promise<void>;
@@ -59,6 +61,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
   let nextSubject = '';
   let isAvailable = true;
+  let isUserinfoAvailable = true;
 
   const configuration: Configuration = {
     clients: [
@@ -116,7 +119,8 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   });
   const handle = provider.callback();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (!isAvailable) return void response.writeHead(503).end();
+    const isUserinfo = request.url?.split('?')[0] === '/me';
+    if (!isAvailable || (isUserinfo && !isUserinfoAvailable)) return void response.writeHead(503).end();
     if (request.url?.startsWith('/interaction/')) return void finishSignIn(request, response);
     void handle(request, response);
   });
@@ -148,6 +152,9 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     sidOf,
     setAvailable(available) {
       isAvailable = available;
+    },
+    setUserinfoAvailable(available) {
+      isUserinfoAvailable = available;
     },
     async close() {
       server.closeAllConnections();

@@ -36,5 +36,6 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 /** Returns a sentence for the code in the page's address, or null if there is none. */
 export function describeSsoProblem(code: string | null): string | null {
   if (code === null) return null;
-  return PROBLEMS[code] ?? 'The sign-in at the identity provider failed. Try again.';
+  const problem = Object.hasOwn(PROBLEMS, code) ? PROBLEMS[code] : undefined;
+  return problem ?? 'The sign-in at the identity provider failed. Try again.';
 }

@@ -13,6 +13,7 @@ import {
   postponeCheck,
   readAccess,
   recordConfirmed,
+  storeRotatedToken,
 } from './identities.ts';
 import { updateMemberships } from './memberships.ts';
 import type { Provider, ProviderUser } from './provider.ts';
@@ -41,8 +42,8 @@ export const CHECK_MS = 60_000;
 const RETRY_SECONDS = 10;
 /** Time for which users stay signed in while the provider does not answer. */
 const UNCHECKED_SECONDS_MAX = 15 * 60;
-/** Interval and maximum of the wait for the check of another process. */
-const POLL_MS = 50;
+/** First and longest interval, and maximum, of the wait for the check of another process. */
+const POLL_MS = { first: 50, max: 1_000 };
 const WAIT_MS = 10_000;
 
 export function createAccessCheck(deps: {
@@ -59,23 +60,30 @@ export function createAccessCheck(deps: {
 
   async function checkDue(userId: number): Promise<Verdict> {
     const deadlineMs = performance.now() + WAIT_MS;
-    while (true) {
+    for (let pollMs = POLL_MS.first; ; pollMs = Math.min(2 * pollMs, POLL_MS.max)) {
       const identity = await claimCheck(pool, userId, randomUUID());
       if (identity !== null) return await checkClaimed(identity);
       const access = await readAccess(pool, userId);
       if (access === null || access.is_ended) return 'ended';
       if (!access.is_due) return 'confirmed';
       if (performance.now() > deadlineMs) throw new UnavailableError();
-      await wait(POLL_MS);
+      await wait(pollMs);
     }
   }
 
   async function checkClaimed(identity: ClaimedIdentity): Promise<Verdict> {
     const refreshToken = decrypt(secrets, identity.refresh_token_ciphertext);
     if (refreshToken === null) return await end(identity, 'no refresh token');
-    const result = await provider.refresh(refreshToken, identity.subject);
+    const result = await provider.refresh(refreshToken, identity.subject, (rotated) =>
+      storeRotatedToken(pool, identity, secrets.encrypt(rotated)),
+    );
     if (result.kind === 'rejected') return await end(identity, result.reason);
-    if (result.kind === 'confirmed') return await confirm(identity, result.user);
+    if (result.kind === 'confirmed') {
+      return await confirm(identity, result.user).catch(async (error: unknown) => {
+        await postponeCheck(pool, identity, RETRY_SECONDS);
+        throw error;
+      });
+    }
     const isTolerated = identity.unchecked_seconds < UNCHECKED_SECONDS_MAX;
     const { error: err } = result;
     logger.warn({ err, userId: identity.user_id, isTolerated }, 'identity provider did not answer a check');

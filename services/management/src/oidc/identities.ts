@@ -1,6 +1,7 @@
 // SQL by hand: leases and due times by PostgreSQL’s clock, which all processes share.
 import { column, type Pool, queryRows, runStatement } from '@runhook/database';
 import type { Prisma } from '@runhook/database/prisma';
+import { UnavailableError } from '../http/errors.ts';
 import type { LogoutToken } from './logout-token.ts';
 
 /** Access of a user of the identity provider. */
@@ -22,8 +23,8 @@ export async function readAccess(pool: Pool, userId: number): Promise<Access | n
   return access ?? null;
 }
 
-/** The lease of a check. It exceeds the deadlines of the requests to the provider. */
-const LEASE_SECONDS = 20;
+/** The lease of a check. It exceeds the deadlines of four requests to the provider and the statements between them. */
+const LEASE_SECONDS = 30;
 
 const CLAIMED = {
   id: column.digits,
@@ -80,7 +81,17 @@ export async function recordConfirmed(
   return count > 0;
 }
 
-/** Ends the lease of a check that the provider did not answer. */
+/** Stores the refresh token that replaced the one of a check, which continues. */
+export async function storeRotatedToken(
+  pool: Pool,
+  { id, claim }: Pick<ClaimedIdentity, 'id' | 'claim'>,
+  ciphertext: string,
+): Promise<void> {
+  const sql = 'UPDATE oidc_identities SET refresh_token_ciphertext = $3 WHERE id = $1 AND check_claim = $2';
+  await runStatement(pool, sql, [id, claim, ciphertext]);
+}
+
+/** Ends the lease of a check without a result. */
 export async function postponeCheck(
   pool: Pool,
   { id, claim }: Pick<ClaimedIdentity, 'id' | 'claim'>,
@@ -111,16 +122,19 @@ export async function recordSignIn(
   identity: { id: bigint; sid: string | null; ciphertext: string | null; validSeconds: number },
 ): Promise<void> {
   const { id, sid, ciphertext, validSeconds } = identity;
-  await transaction.$executeRaw`
+  const count = await transaction.$executeRaw`
     UPDATE oidc_identities SET sid = ${sid}, refresh_token_ciphertext = ${ciphertext}, checked_at = now(),
       check_due_at = now() + make_interval(secs => ${validSeconds}), ended_at = NULL, check_claim = NULL,
       claimed_until = NULL
     WHERE id = ${id}`;
+  // An operator has unlinked the user since this sign-in read the identity.
+  if (count === 0) throw new UnavailableError();
 }
 
 /**
  * Ends the sessions that a logout token names, and makes the next check of the access due: the end of a session does
- * not tell whether the user may sign in again. Without a refresh token nothing can be checked, so the access ends.
+ * not tell whether the user may sign in again. Without a refresh token nothing can be checked, so the access ends if the
+ * token names the session of the latest sign-in.
  * Returns the number of users concerned.
  */
 export async function recordLogout(pool: Pool, { issuer, subject, sid }: LogoutToken): Promise<number> {
@@ -134,7 +148,9 @@ export async function recordLogout(pool: Pool, { issuer, subject, sid }: LogoutT
       DELETE FROM console_sessions s USING identity
       WHERE s.user_id = identity.user_id AND ($3::text IS NULL OR s.oidc_sid = $3)
     )
-    UPDATE oidc_identities i SET check_due_at = now(), ended_at = CASE
+    UPDATE oidc_identities i SET
+      check_due_at = CASE WHEN i.refresh_token_ciphertext IS NULL THEN i.check_due_at ELSE now() END,
+      ended_at = CASE
       WHEN i.refresh_token_ciphertext IS NULL AND ($3::text IS NULL OR i.sid IS NULL OR i.sid = $3)
       THEN coalesce(i.ended_at, now()) ELSE i.ended_at END
     FROM identity WHERE i.id = identity.id RETURNING i.id`;

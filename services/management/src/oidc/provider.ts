@@ -31,8 +31,17 @@ export interface Provider {
   authorizationUrl(flow: Omit<SignInFlow, 'next'>): Promise<URL>;
   /** Exchanges the code. @param query of the provider's redirect, with its question mark */
   exchange(query: string, flow: SignInFlow): Promise<ProviderResult>;
-  /** @param subject of the user to whom the token was issued */
-  refresh(refreshToken: string, subject: string): Promise<ProviderResult>;
+  /**
+   * Renews the tokens of a user.
+   * @param subject of the user to whom the token was issued
+   * @param onRotated called with the token that replaces this one, before a further request can fail: most providers take
+   *   a second use of the old one for a theft
+   */
+  refresh(
+    refreshToken: string,
+    subject: string,
+    onRotated: (refreshToken: string) => Promise<void>,
+  ): Promise<ProviderResult>;
   /** Returns null unless the provider signed the token for this client. Throws if its keys cannot be read. */
   verifyLogoutToken(token: string): Promise<LogoutToken | null>;
 }
@@ -70,14 +79,18 @@ export function createProvider(settings: OidcSettings, nowMs: () => number = Dat
     const idClaims: Record<string, unknown> = { ...tokens.claims() };
     const { issuer, userinfo_endpoint: endpoint } = configuration.serverMetadata();
     const needed = [
-      ...(isSignIn ? ['email'] : []),
+      ...(isSignIn ? ['email', 'email_verified'] : []),
       ...(settings.claimAccounts ? [settings.claimAccounts] : []),
     ];
     const isComplete = needed.every((name) => idClaims[name] !== undefined);
     const userinfo =
       isComplete || endpoint === undefined
         ? {}
-        : await client.fetchUserInfo(configuration, tokens.access_token, subject);
+        : await client
+            .fetchUserInfo(configuration, tokens.access_token, subject)
+            .catch((error: unknown) =>
+              Promise.reject(isChallenge(error) ? new AccessRejectedError() : error),
+            );
     return {
       issuer,
       subject,
@@ -119,12 +132,13 @@ export function createProvider(settings: OidcSettings, nowMs: () => number = Dat
         const subject = tokens.claims()?.sub ?? '';
         return await describe(discovered, tokens, subject, true);
       }),
-    refresh: (refreshToken, subject) =>
+    refresh: (refreshToken, subject, onRotated) =>
       asResult(async () => {
         const discovered = await discover();
         const tokens = await discovered.client.refreshTokenGrant(discovered.configuration, refreshToken);
         const refreshed = tokens.claims()?.sub;
         if (refreshed !== undefined && refreshed !== subject) throw new OtherSubjectError();
+        if (tokens.refresh_token !== undefined) await onRotated(tokens.refresh_token);
         return await describe(discovered, tokens, subject, false);
       }),
     verifyLogoutToken: async (token) => (await discover()).verifyLogoutToken(token),
@@ -191,24 +205,31 @@ async function asResult(call: () => Promise<ProviderUser>): Promise<ProviderResu
   }
 }
 
-/** Errors that concern this client or the protocol instead of the user. */
-const CLIENT_ERRORS = new Set([
-  'invalid_client',
-  'unauthorized_client',
-  'unsupported_grant_type',
-  'invalid_request',
-  'invalid_scope',
-  'server_error',
-  'temporarily_unavailable',
+/** The userinfo endpoint rejects an access token that was issued a moment ago. */
+class AccessRejectedError extends Error {
+  readonly code = 'access_denied';
+}
+
+/** The token endpoint also challenges a client whose secret is wrong, which says nothing about the user. */
+function isChallenge(error: unknown): boolean {
+  const { name, status } = error as { name?: string; status?: unknown };
+  return name === 'WWWAuthenticateChallengeError' && (status === 401 || status === 403);
+}
+
+/** Error codes that concern the user. Others concern this client, the protocol or the load of the provider. */
+const USER_ERRORS = new Set([
+  'invalid_grant',
+  'access_denied',
+  'login_required',
+  'interaction_required',
+  'consent_required',
+  'account_selection_required',
 ]);
 
 /** Returns why the provider rejects the user; null for an error that does not say so. */
 function rejectionReason(error: unknown): string | null {
-  if (error instanceof OtherSubjectError) return error.code;
+  if (error instanceof OtherSubjectError || error instanceof AccessRejectedError) return error.code;
   const { name, error: code, status } = error as { name?: string; error?: unknown; status?: unknown };
   const isOAuthError = name === 'ResponseBodyError' || name === 'AuthorizationResponseError';
-  if (isOAuthError && typeof code === 'string') return CLIENT_ERRORS.has(code) ? null : code;
-  // The userinfo endpoint rejects a token that was issued a moment ago.
-  if (name === 'WWWAuthenticateChallengeError' && (status === 401 || status === 403)) return 'access_denied';
-  return null;
+  return isOAuthError && status !== 429 && typeof code === 'string' && USER_ERRORS.has(code) ? code : null;
 }

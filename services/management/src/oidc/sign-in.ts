@@ -69,10 +69,11 @@ export function createOidcSignIn(deps: OidcSignInDependencies): OidcSignIn {
     return { kind: 'signed_in', sessionId };
   };
 
-  // Concurrent first sign-ins: one creates the user, and the other one finds it at its second attempt.
+  // Concurrent first sign-ins: one creates the user, and the other one finds it at its second attempt. A user may also be
+  // unlinked meanwhile.
   return (...parameters) =>
     signIn(...parameters).catch((error: unknown) => {
-      if (isDuplicate(error)) return signIn(...parameters);
+      if (isChangedMeanwhile(error)) return signIn(...parameters);
       throw error;
     });
 }
@@ -83,6 +84,8 @@ interface NewUser {
 }
 
 const TEXT_CHARACTERS_MAX = 255;
+/** Values of `email_verified`; some providers send text only. */
+const VERIFIED: readonly unknown[] = [true, 'true'];
 
 /** Returns null if the user exists, and a rejection if the user cannot be created. */
 async function findNewUser(
@@ -93,8 +96,8 @@ async function findNewUser(
   if (await prisma.oidcIdentity.findUnique({ where, select: { id: true } })) return null;
   if (!settings.createUsers) return 'unknown_user';
   const email = textOf(claims.email)?.toLowerCase() ?? null;
-  // The address gets notifications of the account, so one that the provider calls unverified is not used.
-  if (email === null || claims.email_verified === false) return 'email_missing';
+  // Notifications of accounts go to the address, and operators add members by it.
+  if (email === null || !VERIFIED.includes(claims.email_verified)) return 'email_missing';
   if (await prisma.user.findUnique({ where: { email }, select: { id: true } })) return 'email_taken';
   return { email, name: textOf(claims.name) ?? email };
 }
@@ -130,8 +133,9 @@ async function createIdentity(
   });
 }
 
-function isDuplicate(error: unknown): boolean {
-  return error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002';
+/** Whether a row was created (P2002) or deleted (P2025) by another transaction. */
+function isChangedMeanwhile(error: unknown): boolean {
+  return error instanceof Prisma.PrismaClientKnownRequestError && ['P2002', 'P2025'].includes(error.code);
 }
 
 /** Returns a claim that is usable text, without the characters that PostgreSQL or JSON rejects. */

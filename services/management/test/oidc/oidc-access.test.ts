@@ -170,6 +170,33 @@ describe('the check of the access at the provider', () => {
     expect(await statusesOf(user)).toEqual(OK);
   });
 
+  test('tolerates a client secret that the provider no longer accepts', async () => {
+    const user = await signedIn();
+    const misconfigured = await harness.startSecond({ port: 0, oidcClientSecret: 'outdated' });
+    await harness.makeDue(user.subject);
+    expect((await misconfigured.call('GET', SESSION, { headers: user.headers })).status).toBe(200);
+    expect((await harness.identityOf(user.subject)).ended_at).toBeNull();
+    await misconfigured.close();
+    await harness.makeDue(user.subject);
+    expect(await statusesOf(user)).toEqual(OK);
+  });
+
+  test('keeps the new refresh token if a later request of the check fails', async () => {
+    const user = await signedIn();
+    harness.provider.setUserinfoAvailable(false);
+    try {
+      await harness.makeDue(user.subject);
+      expect(await statusesOf(user)).toEqual(OK);
+    } finally {
+      harness.provider.setUserinfoAvailable(true);
+    }
+    const before = refreshCount();
+    await harness.makeDue(user.subject);
+    expect(await statusesOf(user)).toEqual(OK);
+    expect(refreshCount()).toBe(before + 1);
+    expect((await harness.identityOf(user.subject)).ended_at).toBeNull();
+  });
+
   test('continues after a process died during a check', async () => {
     const user = await signedIn();
     await harness.database.pool.query(
@@ -294,6 +321,18 @@ describe('with a provider that issues no refresh tokens', () => {
     expect((await plain.call('GET', '/api/v3/accounts', { token: apiKey })).status).toBe(401);
   });
 
+  test('a logout token of an earlier session ends that session only', async () => {
+    const first = await signedIn(plain);
+    const firstSid = plain.provider.sidOf(first.subject);
+    const latest = await plain.signInAt(first.subject);
+    const { issuer } = plain.provider;
+    const token = await logoutToken({ iss: issuer, sub: first.subject, sid: firstSid }, { target: plain });
+    expect(await send(token, plain)).toBe(200);
+    expect((await plain.call('GET', SESSION, { headers: first.headers })).status).toBe(401);
+    expect((await plain.call('GET', SESSION, { headers: latest.headers })).status).toBe(200);
+    expect((await plain.call('GET', '/api/v3/accounts', { token: latest.apiKey })).status).toBe(200);
+  });
+
   test('operators manage the memberships', async () => {
     const { subject, apiKey } = await signedIn(plain);
     const { user_id: userId } = await plain.identityOf(subject);
@@ -309,9 +348,13 @@ describe('with a provider that issues no refresh tokens', () => {
 /** Returns a token of the provider with these claims. */
 async function logoutToken(
   claims: Record<string, unknown>,
-  { key, alg = 'RS256' }: { key?: CryptoKey | Uint8Array; alg?: string } = {},
+  {
+    key,
+    alg = 'RS256',
+    target = harness,
+  }: { key?: CryptoKey | Uint8Array; alg?: string; target?: OidcHarness } = {},
 ): Promise<string> {
-  const { issuer, clientId, signingKey } = harness.provider;
+  const { issuer, clientId, signingKey } = target.provider;
   const seconds = Math.floor(Date.now() / 1_000);
   const payload = {
     iss: issuer,
@@ -327,8 +370,8 @@ async function logoutToken(
     .sign(key ?? (await importJWK(signingKey as never, 'RS256')));
 }
 
-async function send(token: string): Promise<number> {
+async function send(token: string, target = harness): Promise<number> {
   const headers = { 'content-type': 'application/x-www-form-urlencoded' };
   const body = new URLSearchParams({ logout_token: token }).toString();
-  return (await callApi(harness.origin, 'POST', LOGOUT, { headers, body })).status;
+  return (await callApi(target.origin, 'POST', LOGOUT, { headers, body })).status;
 }

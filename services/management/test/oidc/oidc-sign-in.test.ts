@@ -124,10 +124,13 @@ describe('signing in at the identity provider', () => {
     expect((await harness.call('GET', '/api/v3/accounts', { token: none.apiKey })).json.data).toEqual([]);
   });
 
-  test('needs an e-mail address that the provider does not call unverified', async () => {
+  test('needs an e-mail address that the provider calls verified', async () => {
     const missing = await harness.browse(harness.newSubject(both(), { email: undefined }));
     const unverified = await harness.browse(harness.newSubject(both(), { email_verified: false }));
-    expect([problemOf(missing), problemOf(unverified)]).toEqual(['email_missing', 'email_missing']);
+    const silent = await harness.browse(harness.newSubject(both(), { email_verified: undefined }));
+    expect([missing, unverified, silent].map(problemOf)).toEqual(Array(3).fill('email_missing'));
+    const text = await harness.browse(harness.newSubject(both(), { email_verified: 'true' }));
+    expect(text.status).toBe(200);
   });
 
   test('rejects a user whom the provider rejects, and counts it as a failed sign-in', async () => {
