@@ -19,8 +19,8 @@ interface Flood {
   path(accountId: number): string;
   /** Body of a POST; a GET without. */
   body?(receiverUrl: string): object;
-  /** Budget whose metric must count the rejections. */
-  budget: string;
+  /** Budget whose metric must count the rejections; null for calls without an account. */
+  budget: string | null;
 }
 
 const FLOODS: readonly Flood[] = [
@@ -37,6 +37,13 @@ const FLOODS: readonly Flood[] = [
     path: (accountId) => `/v2/accounts/${accountId}/runs/?search=zzz&order_by=finished_at`,
     budget: 'slow_reads',
   },
+  {
+    name: 'sign-ins from changing networks',
+    connections: 48,
+    path: () => '/v3/session',
+    body: () => ({ email: 'unknown-{index}@example.com', password: 'wrong' }),
+    budget: null,
+  },
 ];
 
 interface Row {
@@ -44,7 +51,8 @@ interface Row {
   baseline: Measured;
   during: Measured;
   floodStatuses: Map<number, number>;
-  rejected: number;
+  /** Null for a flood without an account. */
+  rejected: number | null;
 }
 
 interface Measured {
@@ -52,7 +60,7 @@ interface Measured {
   p99Ms: number;
 }
 
-/** One account floods management with each kind of costly request, while another one makes ordinary calls. */
+/** Floods management with each kind of costly request, while another account makes ordinary calls. */
 export const accountFloods: Attack = {
   name: 'account floods',
   async run({ endsAtMs, isSmall = false, log }) {
@@ -62,7 +70,10 @@ export const accountFloods: Attack = {
     const rows: Row[] = [];
     try {
       // The rate limit would end the floods.
-      const management = await system.start('management', { API_RATE_LIMIT_PER_MINUTE: '10000000' });
+      const management = await system.start('management', {
+        API_RATE_LIMIT_PER_MINUTE: '10000000',
+        TRUSTED_PROXY_CIDRS: '127.0.0.0/8',
+      });
       const { id: otherId } = await seedAccount(system.database);
       const other = { accountId: otherId, token: (await system.newToken(otherId)).token };
       await seedRuns(system, isSmall ? RUNS_SMALL : RUNS);
@@ -119,23 +130,30 @@ async function runFlood(
   const measure = () => measureCalls(() => call(management, other.token, path), calls);
   await measure();
   const baseline = await measure();
-  const rejectedBefore = await readRejected(management, flood.budget);
+  const { budget } = flood;
+  const countRejected = async () => (budget === null ? null : await readRejected(management, budget));
+  const rejectedBefore = await countRejected();
   const client = await startFloodClient({
     url: `${management.url}/api${flood.path(account.id)}`,
-    token,
+    token: flood.budget === null ? null : token,
+    changesNetwork: flood.budget === null,
     connections: flood.connections,
     body: flood.body === undefined ? null : JSON.stringify(flood.body(receiver.url)),
   });
   const during = await measure();
   const floodStatuses = await client.stop();
-  const rejected = (await readRejected(management, flood.budget)) - rejectedBefore;
+  const rejectedAfter = await countRejected();
+  const rejected = rejectedAfter === null ? null : rejectedAfter - (rejectedBefore ?? 0);
   return { flood: flood.name, baseline, during, floodStatuses, rejected };
 }
 
 interface FloodCalls {
   url: string;
-  token: string;
-  /** JSON of a POST; null for a GET. */
+  /** Null for calls without a credential. */
+  token: string | null;
+  /** Whether each call has another client network, as if forwarded by a proxy. */
+  changesNetwork: boolean;
+  /** JSON of a POST, in which the client replaces `{index}`; null for a GET. */
   body: string | null;
   connections: number;
 }
@@ -204,5 +222,5 @@ function describeRow({ flood, baseline, during, floodStatuses, rejected }: Row):
   const statusesOf = (statuses: Map<number, number>) =>
     [...statuses].map(([status, times]) => `${times} x ${status}`).join(', ');
   const describe = ({ statuses, p99Ms }: Measured) => `${statusesOf(statuses)}, p99 ${p99Ms.toFixed(0)} ms`;
-  return `| ${flood} | ${describe(baseline)} | ${describe(during)} | ${statusesOf(floodStatuses)} | ${rejected} |`;
+  return `| ${flood} | ${describe(baseline)} | ${describe(during)} | ${statusesOf(floodStatuses)} | ${rejected ?? ''} |`;
 }

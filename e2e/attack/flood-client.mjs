@@ -2,18 +2,25 @@
 // do not wait for it. Waits as long as `Retry-After` requires. Informs the
 // parent of the first response, and at the end of the number of responses of each status.
 import { request } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
 
-const { url, token, body, connections } = JSON.parse(process.argv[2]);
+const { url, token, body, connections, changesNetwork } = JSON.parse(process.argv[2]);
 const statuses = {};
-let isOver = false;
+let sent = 0;
+const over = new AbortController();
 
 function call() {
+  const index = sent++;
   return new Promise((resolve, reject) => {
     const sent = request(
       url,
       {
         method: body === null ? 'GET' : 'POST',
-        headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
+        headers: {
+          'content-type': 'application/json',
+          ...(token !== null && { authorization: `Token ${token}` }),
+          ...(changesNetwork && { 'x-forwarded-for': `198.${index % 256}.${(index >> 8) % 256}.7` }),
+        },
       },
       (response) => {
         response.resume();
@@ -22,22 +29,23 @@ function call() {
       },
     );
     sent.on('error', reject);
-    sent.end(body ?? undefined);
+    // The index makes each body different.
+    sent.end(body?.replace('{index}', index));
   });
 }
 
 async function sendUntilOver() {
-  while (!isOver) {
+  while (!over.signal.aborted) {
     const { statusCode, headers } = await call();
     if (Object.keys(statuses).length === 0) process.send('started');
     statuses[statusCode] = (statuses[statusCode] ?? 0) + 1;
     const waitMs = Number(headers['retry-after'] ?? 0) * 1_000;
-    if (waitMs > 0 && !isOver) await new Promise((resolve) => setTimeout(resolve, waitMs));
+    if (waitMs > 0) await wait(waitMs, undefined, { signal: over.signal }).catch(() => undefined);
   }
 }
 
 process.on('message', async () => {
-  isOver = true;
+  over.abort();
   await running;
   process.send(statuses, () => process.exit());
 });
