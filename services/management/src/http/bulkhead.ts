@@ -74,14 +74,19 @@ export class Bulkhead<Key = number> {
     return this.#admit(key, work);
   }
 
+  /** Throws a 429 if the account has `maxInFlight` requests. */
+  requireRoom(key: Key): void {
+    const count = this.#accounts.get(key)?.requestCount ?? 0;
+    if (count < this.#options.maxInFlight) return;
+    this.#options.onRejected?.();
+    const { min, max } = RETRY_AFTER_SECONDS;
+    throw new TooManyRequestsError(randomInt(min, max + 1));
+  }
+
   async #admit<T>(key: Key, work: (account: Account) => Promise<T>): Promise<T> {
+    this.requireRoom(key);
     const account = this.#accounts.get(key) ?? { requestCount: 0, slotCount: 0, waiters: [] };
     this.#accounts.set(key, account);
-    if (account.requestCount >= this.#options.maxInFlight) {
-      this.#options.onRejected?.();
-      const { min, max } = RETRY_AFTER_SECONDS;
-      throw new TooManyRequestsError(randomInt(min, max + 1));
-    }
     account.requestCount += 1;
     try {
       return await work(account);

@@ -1,6 +1,8 @@
 import { isIP } from 'node:net';
+import { integerIdFromText } from '@runhook/contract';
 import type { RecordWrites } from '@runhook/database';
 import { type Request, type Response, Router } from 'express';
+import { findScope, type Principal } from '../identity/principals.ts';
 import type { AccountBudgets } from './account-budgets.ts';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
 import { readBody } from './body.ts';
@@ -141,6 +143,7 @@ async function admit(
     return (parsedRequest) => endpoint.handle({ ...parsedRequest, ...caller });
   }
   const accountIdText = request.params.account_id as string;
+  if (endpoint.extraTimeMs !== undefined) requireRoom(caller.principal, accountIdText, dependencies);
   if (endpoint.access.metered)
     await countCall(requestLimitKey(caller.principal, accountIdText), dependencies);
   const account = authorize(caller.principal, accountIdText, endpoint.access);
@@ -172,6 +175,13 @@ async function admit(
     const runInSlot = () => budgets.requests.run(account.id, () => work());
     return 'isSlowRead' in endpoint ? await budgets.slowReads.run(account.id, runInSlot) : await runInSlot();
   };
+}
+
+/** Rejects a test beyond the budget of the account at once, since the limits and the body cost more than the rejection. */
+function requireRoom(principal: Principal, accountIdText: string, { budgets }: RouterDependencies): void {
+  const accountId = integerIdFromText(accountIdText);
+  const scope = accountId === null ? null : findScope(principal, accountId);
+  if (scope) budgets.endpointTests.requireRoom(scope.account.id);
 }
 
 async function countCall(budget: string, { requestLimit }: RouterDependencies): Promise<void> {
