@@ -9,6 +9,7 @@ export class EchoMask {
   readonly #exact: readonly string[];
   readonly #encoded: readonly string[];
   readonly #charactersMin: number;
+  readonly #isTooMany: boolean;
   #forms: readonly string[] | null = null;
 
   /**
@@ -18,6 +19,7 @@ export class EchoMask {
   constructor({ exact, encoded }: { exact: readonly string[]; encoded: readonly string[] }) {
     this.#exact = exact.filter(isLongEnough);
     this.#encoded = encoded.filter(isLongEnough);
+    this.#isTooMany = this.#encoded.length > ENCODED_MAX;
     this.#charactersMin = Math.min(...[...this.#exact, ...this.#encoded].map(({ length }) => length));
   }
 
@@ -25,6 +27,7 @@ export class EchoMask {
   apply(text: string, isCut = false): string {
     // Most responses are shorter than any secret, and need no encoded forms.
     if (!isCut && text.length < this.#charactersMin) return text;
+    if (this.#isTooMany) return text.replace(/[^\n]+/g, MASK);
     this.#forms ??= formsOf(this.#exact, this.#encoded);
     let masked = text;
     for (const form of this.#forms) masked = masked.replaceAll(form, MASK);
@@ -32,6 +35,11 @@ export class EchoMask {
   }
 }
 
+/**
+ * Maximum number of secrets that are searched for in encoded forms; beyond it every line of a response is masked. Each has a
+ * dozen forms, so thousands, such as the words of long values, would occupy the process of all accounts.
+ */
+const ENCODED_MAX = 32;
 /** Shorter texts occur in responses by chance. */
 const ECHO_CHARACTERS_MIN = 4;
 /** Minimum for parts of base64, which have fewer bits in a character. */

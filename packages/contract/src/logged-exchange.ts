@@ -39,7 +39,10 @@ export function toLoggedResponse(
 ): { headers: Record<string, string>; body: string; truncated: boolean } {
   const mask = echoMaskOf(request);
   const { body, truncated } = toLoggedBody(response.body, response.truncated);
-  const headers = Object.entries(response.headers).map(([name, value]) => [name, mask.apply(value)]);
+  const entries = Object.entries(response.headers);
+  // Masked as one text: there may be hundreds of headers, and no secret contains a line feed.
+  const values = mask.apply(entries.map(([, value]) => value).join('\n')).split('\n');
+  const headers = entries.map(([name], index) => [name, values[index] ?? MASK]);
   return { headers: Object.fromEntries(headers), body: mask.apply(body, truncated), truncated };
 }
 

@@ -92,3 +92,20 @@ test('values of fewer than four characters are not masked', () => {
     'yes, on, 123 and ***',
   );
 });
+
+test('masks each line of a response if there are too many secrets to search for', () => {
+  const parts = Array.from({ length: 200 }, (_, index) => `word-number-${index}`).join(' ');
+  expect(loggedBody('first\nword-number-7', { 'X-Parts': parts })).toBe('***\n***');
+  const headers = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`x-${index}`, 'value']));
+  const response = { headers, body: Buffer.from(''), truncated: false };
+  const logged = toLoggedResponse(response, requestWith({ 'X-Parts': parts }));
+  expect(Object.keys(logged.headers)).toEqual(Object.keys(headers));
+  expect(new Set(Object.values(logged.headers))).toEqual(new Set(['***']));
+});
+
+test('masks each of many headers separately', () => {
+  const headers = { 'x-one': 'the t0ken-t0ken', 'x-two': '', 'x-three': 't0ken-t0ken' };
+  const response = { headers, body: Buffer.from(''), truncated: false };
+  const logged = toLoggedResponse(response, requestWith({ 'X-Gate': 't0ken-t0ken' }));
+  expect(logged.headers).toEqual({ 'x-one': 'the ***', 'x-two': '', 'x-three': '***' });
+});
