@@ -29,6 +29,35 @@ const SUBSCRIPTION_COLUMNS_OF_DISPATCHERS = [
 ];
 
 /**
+ * Columns of a delivery that services change. The day is not among them: it would move the delivery into a partition from
+ * which rows may be deleted.
+ */
+const CHANGED_COLUMNS_OF_DELIVERIES = [
+  'attempt_count',
+  'completed_at',
+  'connect_ms',
+  'cycle',
+  'deferred_at',
+  'dns_ms',
+  'duration_ms',
+  'error_code',
+  'first_byte_ms',
+  'http_status_code',
+  'next_attempt_at',
+  'reason',
+  'recovery_id',
+  'request_headers',
+  'response_body',
+  'response_headers',
+  'response_truncated',
+  'started_at',
+  'status',
+  'tls_ms',
+  'total_ms',
+  'trigger',
+].join(', ');
+
+/**
  * Privileges that the statements of each service and the triggers that they fire need. Every table and view of the schema is listed,
  * except for the day partitions, which are accessed through their parents. A row lock needs UPDATE on one column.
  */
@@ -39,9 +68,13 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
   attempts_default: { dispatcher: 'SELECT, DELETE' },
   // A trigger rejects the deletion of entries that are younger than a year.
   audit_entries: { management: 'SELECT, INSERT', dispatcher: 'SELECT, INSERT, DELETE' },
-  cache_version: { management: 'SELECT, UPDATE' },
+  // A trigger advances the version when an unused job is deleted.
+  cache_version: { management: 'SELECT, UPDATE', dispatcher: 'SELECT, UPDATE (version)' },
   console_sessions: { management: 'SELECT, INSERT, UPDATE, DELETE' },
-  deliveries: { management: 'SELECT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
+  deliveries: {
+    management: `SELECT, UPDATE (${CHANGED_COLUMNS_OF_DELIVERIES})`,
+    dispatcher: `SELECT, INSERT, UPDATE (${CHANGED_COLUMNS_OF_DELIVERIES})`,
+  },
   deliveries_default: { management: 'SELECT', dispatcher: 'SELECT, DELETE' },
   environments: { management: 'SELECT, INSERT, UPDATE' },
   events: { management: 'SELECT, INSERT', dispatcher: 'SELECT, INSERT' },

@@ -69,6 +69,7 @@ const FOR_BOTH_SERVICES = [
   'DELETE FROM service_tokens',
   'DELETE FROM events',
   'DELETE FROM deliveries',
+  `UPDATE deliveries SET day = '1970-01-01'`,
   'DELETE FROM attempts',
   'UPDATE attempts SET http_status_code = 200',
   `UPDATE events SET data = '{}'`,
@@ -173,4 +174,20 @@ test('the URL of the owner keeps the options of the given URL', () => {
   expect(urlAsOwner('postgres://a:b@db/x?options=-c%20jit%3Doff', 'someone')).toBe(
     'postgres://a:b@db/x?options=-c+jit%3Doff+-c+role%3Dsomeone',
   );
+});
+
+test('a temporary table of a service diverts no entry of the audit log', async () => {
+  const { management } = clients;
+  const count = async () => {
+    const sql = 'SELECT count(*)::int AS entries FROM public.audit_entries';
+    return (await management?.query<{ entries: number }>(sql))?.rows[0]?.entries ?? Number.NaN;
+  };
+  const before = await count();
+  await management?.query('CREATE TEMP TABLE audit_entries (LIKE public.audit_entries INCLUDING ALL)');
+  try {
+    await management?.query(`SELECT audit(1, 'test', 'webhook', '1', 'Test', '{}', '{"kind": "operator"}')`);
+    expect(await count()).toBe(before + 1);
+  } finally {
+    await management?.query('DROP TABLE pg_temp.audit_entries');
+  }
 });

@@ -189,7 +189,7 @@ test('old jobs without runs are deleted in batches, but not those that a webhook
   await database.pool.query('UPDATE subscriptions SET job_ids = $1 WHERE id = $2', [[named], subscriptionId]);
   await reportRuns(1, 1);
   await database.pool.query('UPDATE runs SET job_id = $1', [used]);
-  expect(await purgeJobs(database.pool, { runRetentionDays: 365, batchSize: 2 })).toBe(3);
+  expect(await purgeJobs(dispatcher.pool, { runRetentionDays: 365, batchSize: 2 })).toBe(3);
   const left = (await database.prisma.job.findMany()).map(({ name }) => name).sort();
   expect(left).toEqual(['Hourly load', 'Nightly build', 'named by a webhook', 'with a run', 'young']);
 });
