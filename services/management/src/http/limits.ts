@@ -19,7 +19,7 @@ export type CountedResult = { kind: 'accepted'; count: number } | Extract<LimitR
 /** Permits a number of calls per key in a window, which starts with the first call. Rejected calls do not extend it. */
 export interface Limiter {
   consume(key: string): Promise<CountedResult>;
-  /** Removes one call from the count. */
+  /** Removes one call from the count of the current window, if there is any. */
   refund(key: string): Promise<void>;
   /** Removes all calls of the key. */
   reset(key: string): Promise<void>;
@@ -41,7 +41,9 @@ function adaptLimiter(library: RateLimiterAbstract): Limiter {
       }
     },
     async refund(key) {
-      await library.reward(key);
+      // The window of the call may have ended; a negative count would permit further calls in the next one.
+      const counted = await library.get(key);
+      if (counted !== null && counted.consumedPoints > 0) await library.reward(key);
     },
     async reset(key) {
       await library.delete(key);

@@ -85,7 +85,7 @@ export function createSignInLimits(
 
 /** The count of an accepted attempt includes the attempt itself. */
 function resultOf(result: CountedResult): SignInLimitResult {
-  return result.kind === 'rejected' ? result : { kind: 'accepted', failures: result.count - 1 };
+  return result.kind === 'rejected' ? result : { kind: 'accepted', failures: Math.max(0, result.count - 1) };
 }
 
 /** Hashes the parts to a fixed length, so that the store reveals no e-mail addresses. */

@@ -51,6 +51,16 @@ export function createSignIn(deps: {
     }
   }
 
+  /** An attempt that ends with an error does not count, because its password was not found wrong. */
+  async function orRefund<Result>(attempt: SignInAttempt, result: Promise<Result>): Promise<Result> {
+    try {
+      return await result;
+    } catch (error) {
+      await limits.refundAttempt(attempt);
+      throw error;
+    }
+  }
+
   return async ({ password, browser = null, ...attempt }, beforeCommit) => {
     const { email, clientAddress } = attempt;
     const fail = (reason: SignInFailure['reason'], userId: number | null = null) =>
@@ -60,10 +70,10 @@ export function createSignIn(deps: {
       fail('limited');
       return { kind: 'limited', retryAfterSeconds: limitResult.retryAfterSeconds };
     }
-    const checked = await checkPassword(passwordCheckRequest(attempt, limitResult.failures), {
-      email,
-      password,
-    });
+    const checked = await orRefund(
+      attempt,
+      checkPassword(passwordCheckRequest(attempt, limitResult.failures), { email, password }),
+    );
     if (!checked) {
       fail('busy');
       await limits.refundAttempt(attempt);
@@ -73,7 +83,8 @@ export function createSignIn(deps: {
       fail(checked.userId === null ? 'unknown_email' : 'wrong_password', checked.userId);
       return { kind: 'rejected' };
     }
-    const sessionId = await sessions.open({ ...checked.user, clientAddress, browser }, beforeCommit);
+    const session = { ...checked.user, clientAddress, browser };
+    const sessionId = await orRefund(attempt, sessions.open(session, beforeCommit));
     if (sessionId === null) {
       fail('wrong_password', checked.user.id);
       return { kind: 'rejected' };

@@ -219,7 +219,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
 });
 
 test.each(queueBackends())(
-  'rejected sign-ins do not extend the window of the limit, counted on $name',
+  'refunds permit no further sign-ins, and rejected ones do not extend the window, counted on $name',
   async (backend) => {
     const { url, drop } = await createTestDatabase();
     const database = openDatabase({ url, connectTimeoutMs: WAIT_TIMEOUT_MS });
@@ -230,6 +230,13 @@ test.each(queueBackends())(
     const limits = createSignInLimits(store, { perEmailMax: 2, perAddressMax: 1_000, windowSeconds: 2 });
     const attempt = { email: 'ada@example.com', clientAddress: '203.0.113.7', device: null };
     const countAttempt = () => limits.countAttempt(attempt);
+
+    // A refund after the end of its window.
+    const strict = createSignInLimits(store, { perEmailMax: 1, perAddressMax: 1_000 });
+    const other = { ...attempt, email: 'grace@example.com' };
+    await strict.refundAttempt(other);
+    expect(await strict.countAttempt(other)).toMatchObject({ kind: 'accepted' });
+    expect(await strict.countAttempt(other)).toMatchObject({ kind: 'rejected' });
 
     // Three concurrent attempts; if a window ends between them, the next three are in one window.
     await eventually(async () => {
