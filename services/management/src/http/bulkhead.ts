@@ -133,6 +133,7 @@ export class Bulkhead<Key = number> {
     let fewest: Account | null = null;
     for (const account of this.#waitingAccounts) {
       if (!this.#hasSlotFor(account)) continue;
+      if (account.slotCount === 0) return account;
       if (fewest === null || account.slotCount < fewest.slotCount) fewest = account;
     }
     return fewest;
