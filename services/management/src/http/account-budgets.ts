@@ -14,7 +14,7 @@ import { Bulkhead, bulkheadLimits } from './bulkhead.ts';
 export interface AccountBudgets {
   requests: Pick<Bulkhead, 'run' | 'runWithoutSlot'>;
   slowReads: Pick<Bulkhead, 'run'>;
-  endpointTests: Pick<Bulkhead, 'run' | 'requireRoom'>;
+  endpointTests: Pick<Bulkhead, 'run' | 'requireCapacity'>;
 }
 
 export const ACCOUNT_BUDGETS = ['requests', 'slow_reads', 'endpoint_tests'] as const;

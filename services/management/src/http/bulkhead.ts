@@ -75,7 +75,7 @@ export class Bulkhead<Key = number> {
   }
 
   /** Throws a 429 if the account has `maxInFlight` requests. */
-  requireRoom(key: Key): void {
+  requireCapacity(key: Key): void {
     const count = this.#accounts.get(key)?.requestCount ?? 0;
     if (count < this.#options.maxInFlight) return;
     this.#options.onRejected?.();
@@ -84,7 +84,7 @@ export class Bulkhead<Key = number> {
   }
 
   async #admit<T>(key: Key, work: (account: Account) => Promise<T>): Promise<T> {
-    this.requireRoom(key);
+    this.requireCapacity(key);
     const account = this.#accounts.get(key) ?? { requestCount: 0, slotCount: 0, waiters: [] };
     this.#accounts.set(key, account);
     account.requestCount += 1;

@@ -143,7 +143,7 @@ async function admit(
     return (parsedRequest) => endpoint.handle({ ...parsedRequest, ...caller });
   }
   const accountIdText = request.params.account_id as string;
-  if (endpoint.extraTimeMs !== undefined) requireRoom(caller.principal, accountIdText, dependencies);
+  if (endpoint.extraTimeMs !== undefined) requireCapacity(caller.principal, accountIdText, dependencies);
   if (endpoint.access.metered)
     await countCall(requestLimitKey(caller.principal, accountIdText), dependencies);
   const account = authorize(caller.principal, accountIdText, endpoint.access);
@@ -178,10 +178,10 @@ async function admit(
 }
 
 /** Rejects a test beyond the budget of the account at once, since the limits and the body cost more than the rejection. */
-function requireRoom(principal: Principal, accountIdText: string, { budgets }: RouterDependencies): void {
+function requireCapacity(principal: Principal, accountIdText: string, { budgets }: RouterDependencies): void {
   const accountId = integerIdFromText(accountIdText);
   const scope = accountId === null ? null : findScope(principal, accountId);
-  if (scope) budgets.endpointTests.requireRoom(scope.account.id);
+  if (scope) budgets.endpointTests.requireCapacity(scope.account.id);
 }
 
 async function countCall(budget: string, { requestLimit }: RouterDependencies): Promise<void> {
