@@ -158,9 +158,12 @@ describeConsole('the page of a delivery', (story) => {
     await signInAs('ada');
     await page.goto(urlOf(path));
     const redeliver = page.getByRole('button', { name: 'Redeliver' });
-    await redeliver.waitFor();
-    const subscription = await world.call<object>('ada', 'GET', webhookApiOf(world, webhookId));
-    await world.call('ada', 'PUT', webhookApiOf(world, webhookId), { ...subscription, active: false });
+    // Deactivates the webhook during the call: the page would disable the button as soon as it learns of it.
+    await page.route('**/redeliver', async (route) => {
+      const subscription = await world.call<object>('ada', 'GET', webhookApiOf(world, webhookId));
+      await world.call('ada', 'PUT', webhookApiOf(world, webhookId), { ...subscription, active: false });
+      await route.continue();
+    });
     await redeliver.click();
     await page
       .getByRole('alert')
