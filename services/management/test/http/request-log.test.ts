@@ -57,7 +57,7 @@ beforeEach(async () => {
       budgets: {
         requests: { ...NO_BUDGET, runWithoutSlot: NO_BUDGET.run },
         slowReads: NO_BUDGET,
-        endpointTests: NO_BUDGET,
+        endpointTests: { ...NO_BUDGET, requireCapacity: () => undefined },
       },
       reads: { recordWrite: () => undefined },
       writes: { track: (_, work) => work() },

@@ -117,7 +117,7 @@ export async function startRunsServer(
       budgets: {
         requests: { ...NO_BUDGET, runWithoutSlot: NO_BUDGET.run },
         slowReads: NO_BUDGET,
-        endpointTests: NO_BUDGET,
+        endpointTests: { ...NO_BUDGET, requireCapacity: () => undefined },
       },
       requestLimit: { consume: async () => ({ kind: 'accepted' }) },
       keyLimit: { consume: async () => ({ kind: 'accepted' }) },
