@@ -43,7 +43,7 @@ export class FairSlots {
       return Promise.resolve(true);
     }
     const waitingOfGroup = this.#waiters.filter((waiter) => waiter.group === group).length;
-    const round = this.#round + 1 + waitingOfGroup + Math.min(Math.max(failures, 0), PENALTY_ROUNDS_MAX);
+    const round = this.#round + 1 + waitingOfGroup + Math.min(failures, PENALTY_ROUNDS_MAX);
     if (this.#waiters.length >= this.#waitingMax && !this.#evictLaterThan(round))
       return Promise.resolve(false);
     return new Promise((admit) => this.#waiters.push({ group, round, admit }));
