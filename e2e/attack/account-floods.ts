@@ -139,8 +139,8 @@ async function runFlood(
   const rejectedBefore = await countRejected();
   const client = await startFloodClient({
     url: `${management.url}/api${flood.path(account.id)}`,
-    token: flood.budget === null ? null : token,
-    changesNetwork: flood.budget === null,
+    token: budget === null ? null : token,
+    changesNetwork: budget === null,
     connections: flood.connections,
     body: flood.body === undefined ? null : JSON.stringify(flood.body(receiver.url)),
   });
@@ -210,10 +210,11 @@ async function readRejected({ operationsUrl }: RunningService, budget: string): 
   return Number(line.exec(metrics)?.[1] ?? 0);
 }
 
-function problemsOf({ flood, during, rejected }: Row): string[] {
+function problemsOf({ flood, during, floodStatuses, rejected }: Row): string[] {
   const problems: string[] = [];
   for (const status of during.statuses.keys())
     if (status !== 200) problems.push(`${flood}: a call of the other account got a ${status}`);
+  if (rejected === null && !floodStatuses.has(401)) problems.push(`${flood}: no password was checked`);
   if (rejected === 0) problems.push(`${flood}: the metric of the budget counts no rejection`);
   return problems;
 }

@@ -1,16 +1,16 @@
-// Sends the same call over many connections until the parent disconnects, in a separate process, so that the parent's own calls
-// do not wait for it. Waits as long as `Retry-After` requires. Informs the
-// parent of the first response, and at the end of the number of responses of each status.
+// Sends the same call over many connections until the parent sends a message, in a separate process, so that the parent's own
+// calls do not wait for it. Waits as long as `Retry-After` requires. Informs the parent of the first response, and at the end of
+// the number of responses of each status.
 import { request } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 
 const { url, token, body, connections, changesNetwork } = JSON.parse(process.argv[2]);
 const statuses = {};
-let sent = 0;
+let callCount = 0;
 const over = new AbortController();
 
 function call() {
-  const index = sent++;
+  const index = callCount++;
   return new Promise((resolve, reject) => {
     const sent = request(
       url,
@@ -44,6 +44,8 @@ async function sendUntilOver() {
   }
 }
 
+// The parent may end without a message.
+process.on('disconnect', () => process.exit());
 process.on('message', async () => {
   over.abort();
   await running;
