@@ -1,5 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { PrismaClient } from './generated/client.ts';
+import { Prisma, PrismaClient } from './generated/client.ts';
 import {
   CONNECT_TIMEOUT_MS,
   type Database,
@@ -8,8 +8,8 @@ import {
   QUERY_TIMEOUT_MS,
 } from './open-database.ts';
 
-export { Prisma, type PrismaClient } from './generated/client.ts';
 export { inPrismaTransaction } from './prisma-transaction.ts';
+export { Prisma, type PrismaClient };
 
 /** One pool with two interfaces: Prisma Client, and handwritten SQL for the hot path and the log. */
 export interface PrismaDatabase extends Database {
@@ -45,4 +45,10 @@ export function openPrismaDatabase(options: DatabaseOptions): PrismaDatabase {
  */
 export function containsText(text: string): { contains: string; mode: 'insensitive' } {
   return { contains: text.replaceAll(/[\\%_]/g, '\\$&'), mode: 'insensitive' };
+}
+
+/** Whether Prisma rejected a statement with one of these codes: `P2002` for a duplicate, `P2025` for a missing row. */
+export function isRejection(error: unknown, ...codes: ('P2002' | 'P2025')[]): boolean {
+  if (!(error instanceof Prisma.PrismaClientKnownRequestError)) return false;
+  return codes.some((code) => code === error.code);
 }

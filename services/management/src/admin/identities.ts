@@ -1,4 +1,4 @@
-import { Prisma } from '@runhook/database/prisma';
+import { isRejection, type PrismaClient } from '@runhook/database/prisma';
 import { findIdentityOf, linkIdentity, unlinkIdentity } from '../oidc/linking.ts';
 import { AdminError, type Command, requiredOption, UsageError } from './command.ts';
 import { optionValues, requireUser } from './options.ts';
@@ -24,8 +24,7 @@ export const link: Command<{ email: string; issuer: string; subject: string }> =
   async run({ email, ...identity }, { prisma }) {
     const user = await requireUser(prisma, { email }, '--email');
     await linkIdentity(prisma, user.id, identity).catch((error: unknown) => {
-      const isDuplicate = error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002';
-      if (!isDuplicate) throw error;
+      if (!isRejection(error, 'P2002')) throw error;
       throw new AdminError('already_linked', 'The user or the subject is linked already: unlink it first.');
     });
     return {
@@ -55,7 +54,7 @@ export const unlink: Command<{ email: string }> = {
 
 /** Rejects a password for a user who signs in at the provider, because it would outlive the access there. */
 export async function requireUnlinked(
-  prisma: Parameters<typeof findIdentityOf>[0],
+  prisma: PrismaClient,
   user: { id: number; email: string },
 ): Promise<void> {
   const identity = await findIdentityOf(prisma, user.id);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createSecretBox, createUser } from '@runhook/database';
-import { Prisma, type PrismaClient } from '@runhook/database/prisma';
+import { isRejection, type PrismaClient } from '@runhook/database/prisma';
 import { table } from '@runhook/runtime/terminal-text';
 import { type AccountReference, listUsers, type UserMembershipView } from '../identity/administration.ts';
 import {
@@ -51,7 +51,7 @@ const create: Command<{ email: string; name: string; passwordStdin?: boolean }> 
       name,
       password,
     }).catch((error) => {
-      if (!isDuplicate(error)) throw error;
+      if (!isRejection(error, 'P2002')) throw error;
       throw new AdminError('email_taken', `--email: the user ${email} already exists.`);
     });
     return {
@@ -200,10 +200,6 @@ function userIsGone({ email }: { email: string }): NotFoundError {
 
 function membershipText({ account_id, license, permission_sets }: UserMembershipView): string {
   return `${account_id} (${[license, ...permission_sets].join(', ')})`;
-}
-
-function isDuplicate(error: unknown): boolean {
-  return error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002';
 }
 
 export const userGroup: CommandGroup = {

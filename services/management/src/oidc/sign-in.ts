@@ -1,6 +1,6 @@
 import { hasInvalidText, isLongerThan } from '@runhook/contract';
 import { createCredential, hashCredential, type SecretBox } from '@runhook/database';
-import { Prisma, type PrismaClient } from '@runhook/database/prisma';
+import { isRejection, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { inActorTransaction } from '../audit/actor.ts';
 import type { ConsoleSessions, SessionClient } from '../sessions/console-sessions.ts';
 import { readAccountsClaim } from './claims.ts';
@@ -73,7 +73,7 @@ export function createOidcSignIn(deps: OidcSignInDependencies): OidcSignIn {
   // unlinked meanwhile.
   return (...parameters) =>
     signIn(...parameters).catch((error: unknown) => {
-      if (isChangedMeanwhile(error)) return signIn(...parameters);
+      if (isRejection(error, 'P2002', 'P2025')) return signIn(...parameters);
       throw error;
     });
 }
@@ -131,11 +131,6 @@ async function createIdentity(
     data: { userId: user.id, issuer, subject, checkDueAt: new Date() },
     select: IDENTITY_KEY,
   });
-}
-
-/** Whether a row was created (P2002) or deleted (P2025) by another transaction. */
-function isChangedMeanwhile(error: unknown): boolean {
-  return error instanceof Prisma.PrismaClientKnownRequestError && ['P2002', 'P2025'].includes(error.code);
 }
 
 /** Returns a claim that is usable text, without the characters that PostgreSQL or JSON rejects. */
