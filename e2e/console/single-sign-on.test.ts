@@ -30,7 +30,7 @@ const closers: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   if (!hasBrowser) return;
-  const port = await findFreePort();
+  const { port } = await findFreePort();
   url = `http://127.0.0.1:${port}`;
   const paths = `${url}/api/v3/session/oidc`;
   // On another host name than the console, so that its redirect is a navigation from another site.

@@ -4,6 +4,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import Provider, { type Configuration, type KoaContextWithOIDC } from 'oidc-provider';
 
+/** For a service whose address must be known before it starts. */
+export { findFreePort } from '@runhook/embedded';
+
 /** An OpenID Connect provider (npm `oidc-provider`) on a real socket, with one client. */
 export interface IdentityProvider {
   /** On `localhost`, so that for a browser it is another site than services on 127.0.0.1. */
@@ -41,16 +44,6 @@ export interface IdentityProviderOptions {
 }
 
 const CLIENT_ID = 'runhook';
-
-/** Returns a port that was free a moment ago, for a service whose address must be known before it starts. */
-export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
   const { redirectUri, logoutUri, hasRefreshTokens = true, claims = [] } = options;

@@ -27,7 +27,7 @@ export async function startOidcHarness(
   overrides: Partial<Settings> = {},
   options: { hasRefreshTokens?: boolean } = {},
 ): Promise<OidcHarness> {
-  const port = await findFreePort();
+  const { port } = await findFreePort();
   const publicUrl = `http://127.0.0.1:${port}`;
   const path = `${publicUrl}/api/v3/session/oidc`;
   const provider = await startIdentityProvider({
