@@ -1,6 +1,6 @@
 import { type SecretBox, SecretBoxError } from '@runhook/database';
 import Joi from 'joi';
-import type { CookieProtection } from '../sessions/cookie-protection.ts';
+import { type CookieProtection, cookieAttributes } from '../sessions/cookie-protection.ts';
 
 /** The values of one sign-in, which the browser returns with the response of the provider. */
 export interface SignInFlow {
@@ -40,11 +40,11 @@ const schema = Joi.object<SignInFlow & { purpose: string; expiresAtMs: number }>
 
 export function createSignInCookie(
   secrets: SecretBox,
-  { prefix, isSecure }: CookieProtection,
+  protection: CookieProtection,
   nowMs: () => number = Date.now,
 ): SignInCookie {
-  const name = `${prefix}runhook_oidc`;
-  const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+  const name = `${protection.prefix}runhook_oidc`;
+  const attributes = cookieAttributes(protection, 'Lax');
   return {
     issue(flow) {
       const content = { purpose: 'oidc sign-in', ...flow, expiresAtMs: nowMs() + SECONDS * 1_000 };
@@ -52,6 +52,7 @@ export function createSignInCookie(
       return `${name}=${value}; Max-Age=${SECONDS}; ${attributes}`;
     },
     read(header) {
+      // Not without the prefix: another host of the domain could set that cookie, with another sign-in.
       const pair = (header ?? '').split(';').find((part) => part.trim().startsWith(`${name}=`));
       const { value, error } = schema.validate(decrypt(secrets, pair?.trim().slice(name.length + 1) ?? ''));
       if (error || value.expiresAtMs <= nowMs()) return null;

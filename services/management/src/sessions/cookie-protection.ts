@@ -19,11 +19,14 @@ export function cookieProtection(publicUrl: string | undefined, isHttpsRequest: 
 }
 
 /**
- * Returns the attributes of a `Set-Cookie`. `Strict` instead of `Lax`, since only scripts of the console's own pages
- * need the cookies; a link from elsewhere opens those pages without them.
+ * Returns the attributes of a `Set-Cookie`. `Strict` unless a page of another site must lead to a request with the
+ * cookie: only scripts of the console's own pages need the others; a link from elsewhere opens those pages without them.
  */
-export function cookieAttributes({ isSecure }: CookieProtection): string {
-  return `Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`;
+export function cookieAttributes(
+  { isSecure }: CookieProtection,
+  sameSite: 'Strict' | 'Lax' = 'Strict',
+): string {
+  return `Path=/; HttpOnly; SameSite=${sameSite}${isSecure ? '; Secure' : ''}`;
 }
 
 /**
