@@ -22,13 +22,13 @@ export function SsoButton({ next }: { next: string }) {
 
 const PROBLEMS: Readonly<Record<string, string>> = {
   busy: 'Too many sign-ins from your network. Try again in a few minutes.',
-  denied: 'The identity provider did not confirm your sign-in.',
   email_missing: 'The identity provider supplies no verified e-mail address for you. Ask your administrator.',
   email_taken:
     'Another user here has your e-mail address. An administrator of your installation can link that user to you.',
   expired: 'The sign-in took more than ten minutes or was begun in another window. Try again.',
   invalid_claim:
     'The accounts that the identity provider names for you are not valid. Ask your administrator.',
+  rejected: 'The identity provider did not confirm your sign-in.',
   unavailable: 'The identity provider does not respond. Try again in a few minutes.',
   unknown_user: 'You have no user here. An administrator of your installation can link one to you.',
 };

@@ -28,9 +28,9 @@ export interface SignInMethods {
 
 /**
  * Why a sign-in failed, in the address of the sign-in page. `expired`: the browser has no sign-in with this state.
- * `denied`: the provider rejected the user. `busy`: too many sign-ins.
+ * `rejected`: the provider rejected the user. `busy`: too many sign-ins.
  */
-export type SignInProblem = Rejection | 'expired' | 'denied' | 'unavailable' | 'busy';
+export type SignInProblem = Rejection | 'expired' | 'rejected' | 'unavailable' | 'busy';
 
 export interface OidcRouteDependencies {
   settings: OidcSettings;
@@ -131,7 +131,7 @@ async function complete(deps: OidcRouteDependencies, request: PublicRequest): Pr
     }
     if (result.kind === 'rejected') {
       deps.logger.warn({ reason: result.reason }, 'sign-in rejected by the identity provider');
-      return failed('denied');
+      return failed('rejected');
     }
     const client = { clientAddress, userAgent: header('user-agent'), cookie: header('cookie') };
     const outcome = await deps.signIn(result.user, client, beforeCommit);

@@ -141,7 +141,7 @@ describe('signing in at the identity provider', () => {
       );
     };
     const before = await countFailures();
-    expect(problemOf(await harness.browse('nobody'))).toBe('denied');
+    expect(problemOf(await harness.browse('nobody'))).toBe('rejected');
     expect(await countFailures()).toBe(before + 1);
   });
 
@@ -165,7 +165,7 @@ describe('signing in at the identity provider', () => {
       redirect: 'manual',
       headers: { cookie },
     });
-    expect(problemOf({ url: invented.headers.get('location') ?? '' })).toBe('denied');
+    expect(problemOf({ url: invented.headers.get('location') ?? '' })).toBe('rejected');
   });
 
   test.each(['//example.org', '/\\example.org', 'https://example.org', '/a\nb'])(
