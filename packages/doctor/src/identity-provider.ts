@@ -4,7 +4,7 @@ const CHECK = 'identity provider';
 
 /** Checks that the provider's discovery document can be read, and is that of the issuer. */
 export async function examineIdentityProvider(issuer: string, timeoutMs: number): Promise<Finding> {
-  const url = `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
+  const url = `${withoutSlash(issuer)}/.well-known/openid-configuration`;
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs), redirect: 'manual' });
     const document = (await response.json().catch(() => null)) as Discovery | null;
@@ -34,7 +34,6 @@ interface Discovery {
 }
 
 function examineDocument(issuer: string, document: Discovery): Finding {
-  const withoutSlash = (text: string) => text.replace(/\/+$/, '');
   if (withoutSlash(document.issuer) !== withoutSlash(issuer))
     return failed(CHECK, `names another issuer: ${document.issuer.slice(0, 200)}`, 'Set OIDC_ISSUER to it.');
   const missing = (['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const).filter(
@@ -54,4 +53,8 @@ function examineDocument(issuer: string, document: Discovery): Finding {
     `can be read: ${features}`,
     'Unless it issues refresh tokens otherwise, revoked users keep access for CONSOLE_SESSION_MAX_HOURS: docs/oidc.md.',
   );
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/\/+$/, '');
 }

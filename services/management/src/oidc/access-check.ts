@@ -17,7 +17,7 @@ import {
 } from './identities.ts';
 import { updateMemberships } from './memberships.ts';
 import type { Provider, ProviderUser } from './provider.ts';
-import type { OidcSettings } from './settings.ts';
+import { type OidcSettings, withoutSlash } from './settings.ts';
 
 /**
  * `unmanaged`: operators manage the user. `granted`: the latest check is recent. `confirmed`: a check has just ended, and
@@ -116,19 +116,15 @@ export function createAccessCheck(deps: {
     async check(userId) {
       const access = await readAccess(pool, userId);
       if (access === null) return 'unmanaged';
-      if (access.is_ended || !isSameIssuer(access.issuer, settings.issuer)) return 'ended';
+      // An identity of a provider that is no longer configured cannot be checked.
+      const isConfigured = withoutSlash(access.issuer) === withoutSlash(settings.issuer);
+      if (access.is_ended || !isConfigured) return 'ended';
       if (!access.is_due) return 'granted';
       const joined = pending.get(userId) ?? checkDue(userId).finally(() => pending.delete(userId));
       pending.set(userId, joined);
       return await joined;
     },
   };
-}
-
-/** An identity of a provider that is no longer configured cannot be checked. */
-function isSameIssuer(issuer: string, configured: string): boolean {
-  const normalized = (url: string) => url.replace(/\/+$/, '');
-  return normalized(issuer) === normalized(configured);
 }
 
 /** Returns null without a token, and for one whose key is no longer configured: its user must sign in again. */

@@ -134,8 +134,7 @@ export async function recordSignIn(
 /**
  * Ends the sessions that a logout token names, and makes the next check of the access due: the end of a session does
  * not tell whether the user may sign in again. Without a refresh token nothing can be checked, so the access ends if the
- * token names the session of the latest sign-in.
- * Returns the number of users concerned.
+ * token names the session of the latest sign-in. Returns the number of users concerned.
  */
 export async function recordLogout(pool: Pool, { issuer, subject, sid }: LogoutToken): Promise<number> {
   const sql = `
@@ -151,8 +150,8 @@ export async function recordLogout(pool: Pool, { issuer, subject, sid }: LogoutT
     UPDATE oidc_identities i SET
       check_due_at = CASE WHEN i.refresh_token_ciphertext IS NULL THEN i.check_due_at ELSE now() END,
       ended_at = CASE
-      WHEN i.refresh_token_ciphertext IS NULL AND ($3::text IS NULL OR i.sid IS NULL OR i.sid = $3)
-      THEN coalesce(i.ended_at, now()) ELSE i.ended_at END
+        WHEN i.refresh_token_ciphertext IS NULL AND ($3::text IS NULL OR i.sid IS NULL OR i.sid = $3)
+        THEN coalesce(i.ended_at, now()) ELSE i.ended_at END
     FROM identity WHERE i.id = identity.id RETURNING i.id`;
   return (await runStatement(pool, sql, [issuer, subject, sid])).length;
 }

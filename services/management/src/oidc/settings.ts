@@ -37,8 +37,13 @@ export function oidcSettings(settings: {
     issuer,
     clientId,
     clientSecret,
-    publicUrl: publicUrl.replace(/\/+$/, ''),
+    publicUrl: withoutSlash(publicUrl),
     claimAccounts: settings.oidcClaimAccounts || null,
     createUsers: settings.oidcCreateUsers,
   };
+}
+
+/** Returns the URL without slashes at its end. */
+export function withoutSlash(url: string): string {
+  return url.replace(/\/+$/, '');
 }
