@@ -140,6 +140,16 @@ test('migrate without the right to create roles fails with the SQL for an admini
   await run(asPlain);
 });
 
+test('migrate fails with the SQL for an administrator where PostgreSQL only warns that a grant had no effect', async () => {
+  await query(`GRANT USAGE, CREATE ON SCHEMA public TO ${plain.name}; ALTER ROLE ${plain.name} CREATEROLE`);
+  const asPlain = { databaseUrl: plain.url, queueUrl: plain.url };
+  await expect(run(asPlain)).rejects.toMatchObject({
+    code: 'roles_missing',
+    message: expect.stringContaining(`GRANT USAGE, CREATE ON SCHEMA public TO "${roles.owner}";`) as unknown,
+  });
+  expect(await query(`SELECT FROM pg_roles WHERE rolname = '${roles.owner}'`)).toEqual([]);
+});
+
 test('the settings of migrate name three different roles, with passwords that no message shows', () => {
   const settings = {
     DATABASE_URL: 'postgres://admin:secret-0@db/x',

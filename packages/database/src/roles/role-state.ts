@@ -13,9 +13,11 @@ export interface RoleState extends pg.QueryResultRow {
   alterable: string[];
   ownerMayCreate: boolean;
   ownerMayCreateSchema: boolean;
-  publicMayUse: boolean;
   publicMayCreate: boolean;
-  publicMayUseTemporary: boolean;
+  /** Whether everyone, or both services, may use the schema `public`. */
+  mayUse: boolean;
+  /** Whether everyone, or both services, may create temporary tables. */
+  mayUseTemporary: boolean;
 }
 
 // $1: names of the owner, of management's and of the dispatchers' role. Since PostgreSQL 16 a role with CREATEROLE changes
@@ -23,7 +25,8 @@ export interface RoleState extends pg.QueryResultRow {
 export const ROLE_STATE = `
   WITH me AS (SELECT * FROM pg_roles WHERE rolname = current_user),
     named AS (SELECT oid, rolname FROM pg_roles WHERE rolname = ANY ($1::text[])),
-    owner AS (SELECT oid FROM pg_roles WHERE rolname = ($1::text[])[1])
+    owner AS (SELECT oid FROM pg_roles WHERE rolname = ($1::text[])[1]),
+    services AS (SELECT oid FROM named WHERE rolname = ANY (($1::text[])[2:3]))
   SELECT quote_ident(current_database()) AS database, me.rolname::text AS user, me.rolsuper AS "isSuperuser",
     coalesce((SELECT pg_has_role(owner.oid, CASE WHEN current_setting('server_version_num')::int >= 160000
       THEN 'SET' ELSE 'MEMBER' END) FROM owner), false) AS "isMember",
@@ -34,9 +37,12 @@ export const ROLE_STATE = `
     coalesce((SELECT has_schema_privilege(oid, 'public', 'CREATE') FROM owner), false) AS "ownerMayCreate",
     coalesce((SELECT has_database_privilege(oid, current_database(), 'CREATE') FROM owner), false)
       AS "ownerMayCreateSchema",
-    has_schema_privilege('public', 'public', 'USAGE') AS "publicMayUse",
     has_schema_privilege('public', 'public', 'CREATE') AS "publicMayCreate",
-    has_database_privilege('public', current_database(), 'TEMPORARY') AS "publicMayUseTemporary"
+    has_schema_privilege('public', 'public', 'USAGE') OR (
+      SELECT count(*) = 2 FROM services WHERE has_schema_privilege(oid, 'public', 'USAGE')) AS "mayUse",
+    has_database_privilege('public', current_database(), 'TEMPORARY') OR (
+      SELECT count(*) = 2 FROM services WHERE has_database_privilege(oid, current_database(), 'TEMPORARY'))
+      AS "mayUseTemporary"
   FROM me`;
 
 /**

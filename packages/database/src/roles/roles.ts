@@ -56,6 +56,10 @@ export async function prepareRoles(url: string, roles: DatabaseRoles): Promise<s
       const { rows } = await client.query<RoleState>(ROLE_STATE, [names]);
       statements = setupStatements(rows[0] as RoleState, roles);
       for (const { sql } of statements) await client.query(sql);
+      // A GRANT or REVOKE without the right to it may have no effect and report only a warning.
+      const { rows: after } = await client.query<RoleState>(ROLE_STATE, [names]);
+      const remaining = setupStatements(after[0] as RoleState, roles).find(({ shown }) => shown !== null);
+      if (remaining) throw missingRights(roles, statements, new Error(`no effect: ${remaining.shown}`));
       await transferObjects(client, roles.owner);
       await client.query('COMMIT');
     } catch (error) {
@@ -98,10 +102,10 @@ function setupStatements(state: RoleState, roles: DatabaseRoles): SetupStatement
     .join(', ');
   add(!state.ownerMayCreate, `GRANT USAGE, CREATE ON SCHEMA public TO ${owner}`);
   add(!state.ownerMayCreateSchema, `GRANT CREATE ON DATABASE ${state.database} TO ${owner}`);
-  add(!state.publicMayUse, `GRANT USAGE ON SCHEMA public TO ${services}`);
+  add(!state.mayUse, `GRANT USAGE ON SCHEMA public TO ${services}`);
   add(state.publicMayCreate, 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
   // BullMQ's functions use temporary tables.
-  add(!state.publicMayUseTemporary, `GRANT TEMPORARY ON DATABASE ${state.database} TO ${services}`);
+  add(!state.mayUseTemporary, `GRANT TEMPORARY ON DATABASE ${state.database} TO ${services}`);
   return statements;
 }
 
