@@ -57,6 +57,18 @@ export {
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
+export {
+  commandStepName,
+  fitRunSteps,
+  keepEnd,
+  parseRunSteps,
+  type ReportedRunStep,
+  RUN_STEP_LIMITS,
+  type RunStep,
+  type RunStepsParsing,
+  runStepsSchema,
+  stepsBytes,
+} from './run-steps.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
 export {
   mappedShards,

@@ -26,6 +26,7 @@ import {
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { RUN_LIMITS, type RunFinish, type RunStart, type RunView } from './routes.ts';
 import { RUN_ORDERS, RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './statements.ts';
+import { reportedSteps } from './steps/openapi.ts';
 import { FINISH_STATUSES } from './transitions.ts';
 
 export const RUNNING_EXAMPLE: RunView = {
@@ -137,6 +138,7 @@ export const runSchemas: Record<string, Schema> = {
       status: { type: 'string', enum: FINISH_STATUSES, description: 'The final status.' },
       status_message: optionalReportedText(RUN_LIMITS.messageCharactersMax, 'A message about the status.'),
       finished_at: reportedTime('When it ended.'),
+      run_steps: reportedSteps('Steps of the run, committed with its end; also with a repeat.', true),
     },
     ['status'],
   ),

@@ -6,7 +6,9 @@ import {
   type Problem,
   RUN_STATUS_CODES,
   type RunStatus,
+  type RunStep,
   reportedText,
+  runStepsSchema,
   toProblems,
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
@@ -67,7 +69,7 @@ export function runsEndpoints(runs: Runs, reads: ReplicaReads): AccountEndpoint[
       path: `${RUNS_PATH}/:run_id/finish`,
       access: REPORT_RUNS,
       isBatched: true,
-      bodyBytesMax: BODY_BYTES_MAX.run,
+      bodyBytesMax: BODY_BYTES_MAX.steps,
       handle: (request) => finish(runs, request),
     },
     {
@@ -184,6 +186,7 @@ export interface RunFinish {
   status: FinishStatus;
   status_message?: string;
   finished_at?: string;
+  run_steps?: RunStep[];
 }
 
 export type RunRequestParsing<Fields> =
@@ -223,6 +226,7 @@ const finishSchema = Joi.object<RunFinish>({
     .required(),
   status_message: optionalText,
   finished_at: secondsTime,
+  run_steps: runStepsSchema.empty(null),
 });
 
 function parseRunStart(body: unknown): RunRequestParsing<RunStart> {
