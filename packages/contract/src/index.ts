@@ -58,6 +58,16 @@ export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, i
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
 export {
+  isFinalRunStatus,
+  isStoredRunStatus,
+  RUN_STATUSES,
+  type RunStatusCode,
+  runStatusOfCode,
+  runStatusOfText,
+  STORED_RUN_STATUSES,
+  type StoredRunStatus,
+} from './run-statuses.ts';
+export {
   commandStepName,
   fitRunSteps,
   keepEnd,
@@ -132,4 +142,10 @@ export {
   truncateWithEllipsis,
   wellFormedText,
 } from './text.ts';
-export { isIsoSecondsTime, microsText, nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';
+export {
+  isIsoSecondsTime,
+  microsecondTimestamp,
+  microsText,
+  nanosecondTimestamp,
+  secondsTimestamp,
+} from './timestamps.ts';

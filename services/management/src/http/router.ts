@@ -234,6 +234,7 @@ function requestParts(
     // A proxy may forward any text as the address of the client.
     clientAddress: isIP(reportedAddress) === 0 ? (request.socket.remoteAddress ?? '') : reportedAddress,
     secure: request.secure,
+    origin: `${request.protocol}://${request.host}`,
   };
 }
 
