@@ -53,10 +53,16 @@ export function parseRunSteps(reported: unknown): RunStepsParsing {
 
 const status = Joi.any().custom((value: unknown, helpers) => {
   const found =
-    typeof value === 'number' ? runStatusOfCode(value) : typeof value === 'string' ? runStatusOfText(value) : null;
+    typeof value === 'number'
+      ? runStatusOfCode(value)
+      : typeof value === 'string'
+        ? runStatusOfText(value)
+        : null;
   return isStoredRunStatus(found)
     ? found
-    : helpers.message({ custom: '{{#label}} must be the number or the word of a run’s status, such as 10 or Success' });
+    : helpers.message({
+        custom: '{{#label}} must be the number or the word of a run’s status, such as 10 or Success',
+      });
 });
 
 const time = Joi.string()
@@ -113,7 +119,8 @@ export function keepEnd(text: string, bytesMax: number): string {
 export function fitRunSteps(steps: readonly ReportedRunStep[]): readonly ReportedRunStep[] | null {
   const { messageBytesMax } = RUN_STEP_LIMITS;
   for (let bytesMax: number = messageBytesMax; bytesMax > NOTICE_BYTES; bytesMax = Math.floor(bytesMax / 2)) {
-    const fitting = bytesMax === messageBytesMax ? steps : steps.map((step) => withShortTexts(step, bytesMax));
+    const fitting =
+      bytesMax === messageBytesMax ? steps : steps.map((step) => withShortTexts(step, bytesMax));
     if (stepsBytes(fitting) <= messageBytesMax) return fitting;
   }
   const withoutTexts = steps.map(({ logs, debug_logs, ...step }) => step);

@@ -123,7 +123,8 @@ export async function saveRunSteps(
       sum(steps.map(({ logsBytes, debugLogsBytes }) => logsBytes + debugLogsBytes)),
   );
   const addedBytes = sum(steps.map(({ storedBytes }) => storedBytes));
-  const replacedBytes = sum(sizes.map((row) => row.stored_bytes)) - sum(remaining.map((row) => row.stored_bytes));
+  const replacedBytes =
+    sum(sizes.map((row) => row.stored_bytes)) - sum(remaining.map((row) => row.stored_bytes));
   const accountBytes = Math.max(0, Number(usage?.bytes) + addedBytes - replacedBytes);
   if (accountBytes > accountBytesMax && addedBytes > replacedBytes) {
     const quota = `the ${accountBytesMax} bytes of compressed run steps that an account may have`;

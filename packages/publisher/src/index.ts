@@ -123,12 +123,17 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
 function withRunSteps(event: JobRunEvent, index: number, runSteps: readonly ReportedRunStep[]) {
   const { problems } = parseRunSteps(runSteps);
   if (problems) {
-    const ofSteps = problems.map(({ field, message }) => ({ field: `run_steps.${field}`, message: `run_steps${message}` }));
+    const ofSteps = problems.map(({ field, message }) => ({
+      field: `run_steps.${field}`,
+      message: `run_steps${message}`,
+    }));
     throw new InvalidEventError(index, ofSteps);
   }
   const fitting = fitRunSteps(runSteps);
   if (fitting === null)
-    throw new InvalidEventError(index, [{ field: 'run_steps', message: 'run_steps is too large for a message' }]);
+    throw new InvalidEventError(index, [
+      { field: 'run_steps', message: 'run_steps is too large for a message' },
+    ]);
   return { ...event, run_steps: fitting };
 }
 

@@ -47,7 +47,9 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
 
     // The same message again sends nothing, and replaces the steps.
     await harness.publisher.publish(published, { run_steps: [{ ...STEP, name: 'Replaced' }] });
-    await eventually(async () => expect(await storedSteps()).toMatchObject([{ name: 'Replaced' }, { index: 2 }]));
+    await eventually(async () =>
+      expect(await storedSteps()).toMatchObject([{ name: 'Replaced' }, { index: 2 }]),
+    );
     expect(harness.receiver.requests).toHaveLength(1);
   });
 

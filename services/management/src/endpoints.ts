@@ -35,7 +35,7 @@ import { createPublishedEvents } from './runs/published-events.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
 import { createRuns } from './runs/runs.ts';
-import { runStepsEndpoints } from './runs/steps/routes.ts';
+import { runStepsEndpoints } from './runs/step-routes.ts';
 import { CHANGE_PASSWORD, changePasswordEndpoint } from './sessions/change-password.ts';
 import { createConsoleSessions } from './sessions/console-sessions.ts';
 import { createDeviceCookies } from './sessions/device-cookies.ts';

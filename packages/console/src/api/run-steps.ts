@@ -15,8 +15,13 @@ export function runStepsQuery(accountId: number, runId: number) {
   return queryOptions({
     queryKey: [...activityKey(accountId), 'run', runId, 'steps'],
     queryFn: async ({ signal }) =>
-      (await request('get', STEPS, { path: { account_id: accountId, run_id: runId }, query: { logs: false }, signal }))
-        .data,
+      (
+        await request('get', STEPS, {
+          path: { account_id: accountId, run_id: runId },
+          query: { logs: false },
+          signal,
+        })
+      ).data,
     refetchInterval: pollRuns,
   });
 }

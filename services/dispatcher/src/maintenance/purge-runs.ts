@@ -1,4 +1,10 @@
-import { type BatchOptions, deleteRunSteps, type Queryable, runInPages, runStatement } from '@runhook/database';
+import {
+  type BatchOptions,
+  deleteRunSteps,
+  type Queryable,
+  runInPages,
+  runStatement,
+} from '@runhook/database';
 
 /** A run that is deleted. */
 export interface OldRun {

@@ -27,7 +27,8 @@ export const eventsMax = (concurrency: number) => Math.min(SLOTS, concurrency);
 /** Returns the number of slots of an event. @param steps steps of the run that its message carries */
 export function slotsOf(event: Pick<JobRunEvent, 'data'>, steps: readonly RunStep[] | null = null): number {
   let characters = messageCharacters(event);
-  for (const { logs, debug_logs } of steps ?? []) characters += (logs?.length ?? 0) + (debug_logs?.length ?? 0);
+  for (const { logs, debug_logs } of steps ?? [])
+    characters += (logs?.length ?? 0) + (debug_logs?.length ?? 0);
   return 1 + Math.floor(characters / SLOT_CHARACTERS);
 }
 

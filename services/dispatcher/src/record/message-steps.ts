@@ -1,4 +1,10 @@
-import { type JobRunEvent, parseRunSteps, RUN_STEP_LIMITS, type RunStep, stepsBytes } from '@runhook/contract';
+import {
+  type JobRunEvent,
+  parseRunSteps,
+  RUN_STEP_LIMITS,
+  type RunStep,
+  stepsBytes,
+} from '@runhook/contract';
 import {
   compressRunSteps,
   inTransaction,
@@ -45,10 +51,18 @@ export class MessageSteps {
     try {
       const bytes = stepsBytes(reported);
       if (bytes > messageBytesMax)
-        return this.#leaveOut(event, 'too_large', `the steps have ${bytes} bytes, the limit is ${messageBytesMax}`);
+        return this.#leaveOut(
+          event,
+          'too_large',
+          `the steps have ${bytes} bytes, the limit is ${messageBytesMax}`,
+        );
       const { steps, problems } = parseRunSteps(reported);
       if (problems)
-        return this.#leaveOut(event, 'invalid', problems.map(({ message }) => `run_steps${message}`).join('; '));
+        return this.#leaveOut(
+          event,
+          'invalid',
+          problems.map(({ message }) => `run_steps${message}`).join('; '),
+        );
       return steps.length === 0 ? null : steps;
     } catch {
       // JSON and Joi throw for values that are nested more deeply than the stack allows.

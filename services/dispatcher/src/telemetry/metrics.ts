@@ -1,8 +1,8 @@
 import { JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { QUARANTINE_KINDS } from '@runhook/database';
 import { registerBlockedAddresses, registerQuarantined } from '@runhook/runtime';
-import { MESSAGE_STEPS_RESULTS } from '../record/message-steps.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { MESSAGE_STEPS_RESULTS } from '../record/message-steps.ts';
 
 /** docs/observability.md describes these metrics; k8s/monitoring uses them. */
 export type DispatcherMetrics = ReturnType<typeof createDispatcherMetrics>;

@@ -223,9 +223,7 @@ function mayBeLarge({ bodyBytesMax = 0 }: Endpoint, request: Request): boolean {
   );
 }
 
-function requestParts(
-  request: Request,
-): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'reserveMemory'> {
+function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'reserveMemory'> {
   const reportedAddress = request.ip ?? '';
   return {
     param: (name) => request.params[name] as string,

@@ -26,7 +26,7 @@ import {
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { RUN_LIMITS, type RunFinish, type RunStart, type RunView } from './routes.ts';
 import { RUN_ORDERS, RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './statements.ts';
-import { reportedSteps } from './steps/openapi.ts';
+import { reportedSteps } from './step-openapi.ts';
 import { FINISH_STATUSES } from './transitions.ts';
 
 export const RUNNING_EXAMPLE: RunView = {

@@ -16,7 +16,7 @@ import { ReportRecorder, type ReportResult } from './report-recorder.ts';
 import type { RunFinish, RunStart } from './routes.ts';
 import type { RunView } from './run-view.ts';
 import { findRun } from './statements.ts';
-import { storeSteps } from './steps/statements.ts';
+import { storeSteps } from './step-statements.ts';
 
 /** The caller of a report, and the recorder of its response. */
 export interface Reporting {

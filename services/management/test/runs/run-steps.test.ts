@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { loadRunSteps } from '../../src/runs/steps/statements.ts';
+import { loadRunSteps } from '../../src/runs/step-statements.ts';
 import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
 
 const QUOTA = 300_000;
@@ -18,7 +18,8 @@ let server: RunsServer;
 beforeEach(async () => {
   server = await startRunsServer({ stepsBytesMax: QUOTA });
   const { id } = await server.createJob('Nightly');
-  for (const run_id of [5, 6]) await server.call('POST', '/runs/', { job_id: id, run_id, engine_version: '1' });
+  for (const run_id of [5, 6])
+    await server.call('POST', '/runs/', { job_id: id, run_id, engine_version: '1' });
 });
 afterEach(() => server.close());
 
@@ -30,8 +31,8 @@ const steps = async (query = ''): Promise<Json> =>
 const usage = async () =>
   (await server.database.pool.query('SELECT bytes::int FROM run_steps_usage')).rows[0]?.bytes ?? 0;
 const storedBytes = async () =>
-  (await server.database.pool.query('SELECT coalesce(sum(stored_bytes), 0)::int AS bytes FROM run_steps')).rows[0]
-    .bytes;
+  (await server.database.pool.query('SELECT coalesce(sum(stored_bytes), 0)::int AS bytes FROM run_steps'))
+    .rows[0].bytes;
 
 describe('POST …/runs/{run_id}/steps/', () => {
   test('stores steps of a run in progress, and replaces those with the same index', async () => {
@@ -123,7 +124,9 @@ describe('POST …/runs/{run_id}/steps/', () => {
 
     const long = 'x'.repeat(1_000_000);
     for (let index = 0; index < 20; index += 2)
-      expect((await report([0, 1].map((one) => ({ ...STEP, index: index + one, logs: long })))).status).toBe(200);
+      expect((await report([0, 1].map((one) => ({ ...STEP, index: index + one, logs: long })))).status).toBe(
+        200,
+      );
     expect((await report([{ ...STEP, index: 20, debug_logs: 'x' }])).json.status).toMatchObject({
       code: 409,
       user_message: 'The logs of the run would have 20000001 bytes; they may have 20000000.',
@@ -145,7 +148,8 @@ describe('POST …/runs/{run_id}/steps/', () => {
   });
 
   test('concurrent calls for one run do not exceed its limits', async () => {
-    const chunk = (first: number) => Array.from({ length: 30 }, (_, index) => ({ ...STEP, index: first + index }));
+    const chunk = (first: number) =>
+      Array.from({ length: 30 }, (_, index) => ({ ...STEP, index: first + index }));
     const results = await Promise.all([0, 30, 60, 90].map((first) => report(chunk(first))));
     expect(results.map(({ status }) => status).sort()).toEqual([200, 200, 200, 409]);
     expect(await steps()).toHaveLength(90);
@@ -212,7 +216,10 @@ describe('GET …/runs/{run_id}/steps/', () => {
   });
 
   test('has the text of a step for itself, as a file that no browser executes', async () => {
-    await report([{ ...DONE, logs: '<script>alert(1)</script>' }, { ...STEP, index: 2 }]);
+    await report([
+      { ...DONE, logs: '<script>alert(1)</script>' },
+      { ...STEP, index: 2 },
+    ]);
     const response = await server.fetch('/runs/5/steps/1/logs');
     expect(await response.text()).toBe('<script>alert(1)</script>');
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -223,7 +230,12 @@ describe('GET …/runs/{run_id}/steps/', () => {
       'cache-control': 'no-store',
     });
     expect(await (await server.fetch('/runs/5/steps/1/debug_logs/')).text()).toBe(DONE.debug_logs);
-    for (const path of ['/runs/5/steps/2/logs', '/runs/5/steps/3/logs', '/runs/5/steps/x/logs', '/runs/7/steps/1/logs'])
+    for (const path of [
+      '/runs/5/steps/2/logs',
+      '/runs/5/steps/3/logs',
+      '/runs/5/steps/x/logs',
+      '/runs/7/steps/1/logs',
+    ])
       expect((await server.fetch(path)).status).toBe(404);
   });
 });
@@ -232,7 +244,10 @@ test('loadRunSteps leaves out the texts of a list of runs beyond the limit, newe
   const long = 'x'.repeat(1_000_000);
   for (const runId of [5, 6])
     for (let index = 0; index < 12; index += 3)
-      await report([0, 1, 2].map((one) => ({ ...STEP, index: index + one, logs: long })), runId);
+      await report(
+        [0, 1, 2].map((one) => ({ ...STEP, index: index + one, logs: long })),
+        runId,
+      );
   const loaded = await loadRunSteps(server.servicePool, server.accountId, [5, 6, 7]);
   expect([...loaded.keys()]).toEqual([6, 5]);
   expect(loaded.get(6)?.every(({ logs }) => logs === long)).toBe(true);

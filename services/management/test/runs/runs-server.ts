@@ -24,7 +24,7 @@ import { jobsEndpoints } from '../../src/jobs/routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
 import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
-import { runStepsEndpoints } from '../../src/runs/steps/routes.ts';
+import { runStepsEndpoints } from '../../src/runs/step-routes.ts';
 import { checkedFetch } from '../checked-fetch.ts';
 
 export interface RunsServer {

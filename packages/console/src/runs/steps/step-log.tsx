@@ -1,8 +1,8 @@
 import { Anchor, Button, Group, Skeleton, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { stepLogAddress, stepLogQuery } from '../../api/run-steps.ts';
 import type { RunStep, RunStepLog } from '../../api/run-steps.ts';
+import { stepLogAddress, stepLogQuery } from '../../api/run-steps.ts';
 import { Problem } from '../../components/page.tsx';
 import { type AnsiLine, lineText, parseAnsi } from './ansi.ts';
 import classes from './step-log.module.css';
@@ -53,7 +53,8 @@ function LogText({ step, log }: { step: RunStep; log: RunStepLog }) {
         isRetrying={text.isFetching}
       />
     );
-  if (text.data === undefined) return <Skeleton height={120} role="status" aria-label={`Loading the ${what}`} />;
+  if (text.data === undefined)
+    return <Skeleton height={120} role="status" aria-label={`Loading the ${what}`} />;
   return (
     <Stack gap="xs">
       <Group gap="sm" align="flex-end" justify="space-between">
@@ -121,7 +122,9 @@ function Lines({ lines, label }: { lines: readonly NumberedLine[]; label: string
                 <span
                   // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a line never change their order
                   key={index}
-                  className={[color === null ? '' : classes[color], isBold ? classes.bold : ''].join(' ').trim()}
+                  className={[color === null ? '' : classes[color], isBold ? classes.bold : '']
+                    .join(' ')
+                    .trim()}
                 >
                   {text}
                 </span>

@@ -15,9 +15,9 @@ import {
   saveRunSteps,
   type Transaction,
 } from '@runhook/database';
-import { ConflictError, NotFoundError } from '../../http/errors.ts';
-import type { RecordedResponse, ResponseRecorder } from '../../http/idempotency.ts';
-import { LARGE_BYTES } from '../../http/large-bodies.ts';
+import { ConflictError, NotFoundError } from '../http/errors.ts';
+import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
+import { LARGE_BYTES } from '../http/large-bodies.ts';
 import { type RunStepResponse, type StepView, stepResponse } from './step-response.ts';
 
 /** Stores the steps of a run. @throws ConflictError if they exceed a limit */
@@ -174,7 +174,8 @@ export type StepTextName = 'logs' | 'debug_logs';
 
 const SELECT_TEXT: Record<StepTextName, string> = {
   logs: 'SELECT logs AS text FROM run_steps WHERE account_id = $1 AND run_id = $2 AND "index" = $3',
-  debug_logs: 'SELECT debug_logs AS text FROM run_steps WHERE account_id = $1 AND run_id = $2 AND "index" = $3',
+  debug_logs:
+    'SELECT debug_logs AS text FROM run_steps WHERE account_id = $1 AND run_id = $2 AND "index" = $3',
 };
 
 /** Returns one text of a step; null if the step or the text does not exist. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { RUN_STATUSES, type RunStatusCode, type StoredRunStatus } from '@runhook/contract';
-import { durationText, humanDuration } from '../durations.ts';
+import { durationText, humanDuration } from './durations.ts';
 
 /** A step as it is on record. Times are ISO 8601 UTC with microseconds and `Z`. */
 export interface StepView {

@@ -1,20 +1,26 @@
-import { integerIdFromText, type RunStep, runStepsSchema, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
+import {
+  integerIdFromText,
+  type RunStep,
+  runStepsSchema,
+  toProblems,
+  VALIDATION_OPTIONS,
+} from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import Joi from 'joi';
-import { BODY_BYTES_MAX } from '../../http/body.ts';
+import { BODY_BYTES_MAX } from '../http/body.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
   READ_RUNS,
   REPORT_RUNS,
   type WriteRequest,
-} from '../../http/endpoint.ts';
-import type { EndpointResponse } from '../../http/envelope.ts';
-import { InvalidRequestError, NotFoundError } from '../../http/errors.ts';
-import type { RecordedResponse } from '../../http/idempotency.ts';
-import { oneOf, QueryReader, trueOrFalse } from '../../http/query-parameters.ts';
-import { findRun } from '../statements.ts';
-import { loadRunSteps, loadStepText, reportSteps, type StepTextName } from './statements.ts';
+} from '../http/endpoint.ts';
+import type { EndpointResponse } from '../http/envelope.ts';
+import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import type { RecordedResponse } from '../http/idempotency.ts';
+import { oneOf, QueryReader, trueOrFalse } from '../http/query-parameters.ts';
+import { findRun } from './statements.ts';
+import { loadRunSteps, loadStepText, reportSteps, type StepTextName } from './step-statements.ts';
 
 const STEPS_PATH = '/api/v2/accounts/:account_id/runs/:run_id/steps';
 

@@ -1,5 +1,5 @@
 import { type ReportedRunStep, RUN_STATUSES, RUN_STEP_LIMITS, STORED_RUN_STATUSES } from '@runhook/contract';
-import { BODY_BYTES_MAX } from '../../http/body.ts';
+import { BODY_BYTES_MAX } from '../http/body.ts';
 import {
   count,
   integerId,
@@ -12,9 +12,9 @@ import {
   type Schema,
   schemaRef,
   text,
-} from '../../http/openapi/field-schemas.ts';
-import { parameter, queryParameter, requestBody, withIdempotencyKey } from '../../http/openapi/parameters.ts';
-import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../../http/openapi/responses.ts';
+} from '../http/openapi/field-schemas.ts';
+import { parameter, queryParameter, requestBody, withIdempotencyKey } from '../http/openapi/parameters.ts';
+import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import type { RunStepResponse } from './step-response.ts';
 
 const { stepsMax, indexMax, nameCharactersMax, textBytesMax, runBytesMax } = RUN_STEP_LIMITS;
@@ -150,7 +150,11 @@ export const runStepSchemas: Record<string, Schema> = {
 const tags = ['Jobs and runs'];
 const STEPS = '/api/v2/accounts/{account_id}/runs/{run_id}/steps';
 
-const STEP_LIST: Schema = { type: 'array', items: schemaRef('RunStep'), description: 'The steps by their index.' };
+const STEP_LIST: Schema = {
+  type: 'array',
+  items: schemaRef('RunStep'),
+  description: 'The steps by their index.',
+};
 
 const LOG_RESPONSE: Response = {
   description: 'The text, which browsers save as a file.',
