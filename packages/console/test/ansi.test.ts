@@ -36,6 +36,6 @@ test('a line that a progress bar has overwritten has its last version', () => {
 });
 
 test('a log of a megabyte of escape sequences is parsed at once', () => {
-  expect(parseAnsi('\x1b['.repeat(500_000)).map(lineText)).toHaveLength(1);
+  expect(parseAnsi('\x1b['.repeat(500_000))).toEqual([]);
   expect(parseAnsi(`\x1b]${'x'.repeat(1_000_000)}`)).toEqual([]);
 });

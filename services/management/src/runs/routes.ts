@@ -267,4 +267,3 @@ function parse<Fields>(schema: Joi.ObjectSchema<Fields>, body: unknown): RunRequ
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
   return error ? { problems: toProblems(error, 'body') } : { fields: value };
 }
-export type RunView = Record<string, any>; // TEMP-G3
