@@ -2,7 +2,9 @@ import { type ReportedRunStep, RUN_STATUSES, RUN_STEP_LIMITS, STORED_RUN_STATUSE
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import {
   count,
+  durationOf,
   integerId,
+  microsecondsTime,
   nullable,
   type Paths,
   type Response,
@@ -39,16 +41,6 @@ const EXAMPLE: RunStepResponse = {
 
 const { index, name, status, started_at, finished_at } = EXAMPLE;
 const REPORTED_EXAMPLE = { index, name, status, started_at, finished_at, logs: 'Done\n' };
-
-function microsecondsTime(description: string): Schema {
-  return {
-    type: 'string',
-    format: 'date-time',
-    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{6}Z$',
-    description: `${description} ISO 8601 UTC, in microseconds.`,
-    examples: ['2026-11-20T10:00:00.123456Z'],
-  };
-}
 
 function reportedTime(description: string): Schema {
   return {
@@ -107,7 +99,7 @@ export const runStepSchemas: Record<string, Schema> = {
       status_humanized: text('The status in a word.'),
       started_at: nullable(microsecondsTime('When it started; null if not reported.')),
       finished_at: nullable(microsecondsTime('When it ended; null before, or if not reported.')),
-      duration: text('`HH:MM:SS`; of a step that is in progress up to now.'),
+      duration: durationOf('Of a step that is in progress up to now.'),
       duration_humanized: text('The duration in words.'),
       created_at: microsecondsTime('When it was first reported.'),
       updated_at: microsecondsTime('When it was last reported.'),

@@ -21,6 +21,7 @@ import { ReplicaReads } from '../../src/http/replica-reads.ts';
 import { createHttpApp } from '../../src/http/server.ts';
 import { findPrincipal, PrincipalCache } from '../../src/identity/find-principal.ts';
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
+import { runReadEndpoints } from '../../src/runs/read-routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
 import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
@@ -112,10 +113,12 @@ export async function startRunsServer(
   const { stepsBytesMax = 1_000_000_000 } = options;
   const runs = createRuns({ pool, reportPool: reports.pool, stepsBytesMax, ...options, relay });
   const reads = new ReplicaReads(pool, null);
+  const baseUrl = createBaseUrl(undefined);
   const app = createHttpApp({
     endpoints: [
       ...jobsEndpoints({ ...ofService, jobsMax: 1_000 }),
-      ...runsEndpoints({ runs, reads, baseUrl: createBaseUrl(undefined) }),
+      ...runsEndpoints({ runs, baseUrl }),
+      ...runReadEndpoints({ runs, reads, ...ofService, baseUrl }),
       ...runStepsEndpoints({ pool, stepsBytesMax }),
     ],
     routing: {
