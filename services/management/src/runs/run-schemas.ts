@@ -187,8 +187,9 @@ export const runSchemas: Record<string, Schema> = {
       repository: { type: 'null', description: 'Only if requested.' },
       run_steps: {
         type: 'array',
-        items: { type: 'object', additionalProperties: true },
-        description: 'The steps. In lists and reports only if requested.',
+        items: schemaRef('RunStep'),
+        description:
+          'The steps. In lists and reports only if requested; their texts always only if requested.',
       },
     },
     ['job', 'environment', 'repository', 'run_steps'],

@@ -142,9 +142,6 @@ describe('POST …/runs/{run_id}/steps/', () => {
     });
     expect(await usage()).toBe(await storedBytes());
     expect(await usage()).toBeLessThan(QUOTA);
-    // Another account has its own quota.
-    const other = await server.otherAccount('free');
-    expect(other.id).not.toBe(server.accountId);
   });
 
   test('concurrent calls for one run do not exceed its limits', async () => {
@@ -224,7 +221,7 @@ describe('GET …/runs/{run_id}/steps/', () => {
     expect(await response.text()).toBe('<script>alert(1)</script>');
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'text/plain; charset=utf-8',
-      'content-disposition': 'attachment; filename="run-5-step-1.log"',
+      'content-disposition': 'attachment; filename=run-5-step-1.log',
       'content-security-policy': "default-src 'none'; sandbox",
       'x-content-type-options': 'nosniff',
       'cache-control': 'no-store',
@@ -238,6 +235,23 @@ describe('GET …/runs/{run_id}/steps/', () => {
     ])
       expect((await server.fetch(path)).status).toBe(404);
   });
+});
+
+test('a run has its steps, with the texts that include_related requests, and a list only requested steps', async () => {
+  await report([DONE]);
+  const stepsOf = async (query: string) =>
+    (await server.call('GET', `/runs/5/${query}`)).json.data.run_steps as Json[];
+  const listed = async (query: string) =>
+    (await server.call('GET', `/runs/?order_by=id&${query}`)).json.data.map((run: Json) => run.run_steps);
+  const [step] = await stepsOf('');
+  expect(step).toMatchObject({ index: 1, status: 10, logs_bytes: 14 });
+  expect(step).not.toHaveProperty('logs');
+  expect(await stepsOf('?include_related=run_steps')).toEqual([{ ...step, logs: DONE.logs }]);
+  const withBoth = [{ ...step, logs: DONE.logs, debug_logs: DONE.debug_logs }];
+  for (const query of ['?include_related=debug_logs', '?include_related=["run_steps","debug_logs"]'])
+    expect(await stepsOf(query)).toEqual(withBoth);
+  expect(await listed('')).toEqual([[], []]);
+  expect(await listed('include_related=run_steps')).toEqual([[{ ...step, logs: DONE.logs }], []]);
 });
 
 test('loadRunSteps leaves out the texts of a list of runs beyond the limit, newest run first', async () => {
