@@ -36,6 +36,7 @@ import { runReadEndpoints } from './runs/read-routes.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
 import { createRuns } from './runs/runs.ts';
+import { runStepsEndpoints } from './runs/step-routes.ts';
 import { CHANGE_PASSWORD, changePasswordEndpoint } from './sessions/change-password.ts';
 import { createConsoleSessions } from './sessions/console-sessions.ts';
 import { createDeviceCookies } from './sessions/device-cookies.ts';
@@ -170,7 +171,8 @@ export function createEndpoints(
     onAccepted: (count: number) => metrics.accepted.inc(count),
     ...(traces && { traceContext: () => traces.serializeContext() }),
   };
-  const runs = createRuns({ ...reportDependencies, nowMs: () => clock.nowMs() });
+  const stepsBytesMax = settings.runStepsBytesPerAccount;
+  const runs = createRuns({ ...reportDependencies, stepsBytesMax, nowMs: () => clock.nowMs() });
   const publishedEvents = createPublishedEvents(reportDependencies);
   const { requestMs = DEADLINE_MS } = timeouts;
   const authentications = new Bulkhead<string>({ ...AUTHENTICATION, waitMs: requestMs });
@@ -222,7 +224,8 @@ export function createEndpoints(
     serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
     ...jobsEndpoints({ prisma, jobsMax: settings.jobsPerAccount }),
     ...runsEndpoints({ runs, baseUrl }),
-    ...runReadEndpoints({ runs, reads, prisma, baseUrl }),
+    ...runReadEndpoints({ runs, reads, prisma, pool, baseUrl }),
+    ...runStepsEndpoints({ pool, stepsBytesMax }),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
     ...auditEndpoints({ prisma }),

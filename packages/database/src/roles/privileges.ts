@@ -103,6 +103,8 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
   record_probe: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
   recoveries: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, UPDATE, DELETE' },
   run_counters: { management: 'SELECT, INSERT, UPDATE' },
+  run_steps: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
+  run_steps_usage: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
   runs: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   // The trigger of the audit log names the actor of a change.
   service_tokens: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT (id, name)' },

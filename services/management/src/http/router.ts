@@ -24,6 +24,7 @@ import {
   StaleCredentialError,
   TooManyRequestsError,
   UnavailableError,
+  UnbatchedReportError,
 } from './errors.ts';
 import {
   type Idempotency,
@@ -32,6 +33,7 @@ import {
   type ResponseRecorder,
   withCommitCheck,
 } from './idempotency.ts';
+import { LARGE_BYTES, memoryReservation } from './large-bodies.ts';
 import { type LimitResult, requestLimitKey } from './limits.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { recordCaller, requestState } from './request-telemetry.ts';
@@ -67,6 +69,12 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
       const admission = () => admitCached(endpoint, dependencies, request, response);
       const handle = await respondWithinDeadline(deadlineMs, new CommitGuard(), admission);
+      const reserveMemory = memoryReservation(
+        dependencies.budgets.largeBodies,
+        response,
+        () => requestState(response).accountId,
+      );
+      if (mayBeLarge(endpoint, request)) await reserveMemory();
       const body = await readBody(request, response, {
         bytesMax: endpoint.bodyBytesMax,
         valuesMax: endpoint.bodyValuesMax,
@@ -76,7 +84,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0);
       const guard = new CommitGuard();
       const beforeCommit = () => guard.commit();
-      const parsedRequest = { body, beforeCommit, ...requestParts(request) };
+      const parsedRequest = { body, beforeCommit, reserveMemory, ...requestParts(request) };
       const endpointResponse = await respondWithinDeadline(responseMs, guard, () =>
         handle(parsedRequest, guard),
       );
@@ -168,7 +176,7 @@ async function admit(
       try {
         return await budgets.requests.runWithoutSlot(account.id, () => work(NO_RECORDING));
       } catch (error) {
-        if (!(error instanceof RunLockedError)) throw error;
+        if (!(error instanceof RunLockedError || error instanceof UnbatchedReportError)) throw error;
         guard.reopen();
       }
     }
@@ -207,7 +215,15 @@ function requireSameOrigin(request: Request): void {
   if (!isSameOrigin(proof)) throw new AccessDeniedError('The request does not come from the console itself.');
 }
 
-function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit'> {
+/** Whether the body may be larger than those that other endpoints accept. A body of unknown length counts as large. */
+function mayBeLarge({ bodyBytesMax = 0 }: Endpoint, request: Request): boolean {
+  if (bodyBytesMax <= LARGE_BYTES) return false;
+  return (
+    request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > LARGE_BYTES
+  );
+}
+
+function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'reserveMemory'> {
   const reportedAddress = request.ip ?? '';
   return {
     param: (name) => request.params[name] as string,

@@ -25,6 +25,7 @@ import { runReadEndpoints } from '../../src/runs/read-routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
 import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
+import { runStepsEndpoints } from '../../src/runs/step-routes.ts';
 import { checkedFetch } from '../checked-fetch.ts';
 
 export interface RunsServer {
@@ -52,6 +53,8 @@ export interface RunsServer {
     token?: string,
     headers?: Record<string, string>,
   ): Promise<{ status: number; json: Json }>;
+  /** GETs a path that follows the account. */
+  fetch(path: string): Promise<Response>;
   otherAccount(plan: Plan): Promise<{ id: number; token: string }>;
   tokenWith(permissionSets: PermissionSet[]): Promise<string>;
   createJob(name: string, accountId?: number): Promise<JobView>;
@@ -87,7 +90,7 @@ const NO_BUDGET: AccountBudgets['slowReads'] = { run: (_, work) => work() };
 
 /** Starts the endpoints of jobs and runs on a socket, with their own database and an account on the free plan. */
 export async function startRunsServer(
-  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs'>> & {
+  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs' | 'stepsBytesMax'>> & {
     writes?: Pick<RecordWrites, 'track'>;
   } = {},
 ): Promise<RunsServer> {
@@ -112,14 +115,16 @@ export async function startRunsServer(
     },
   };
   const principals = new PrincipalCache((credential) => findPrincipal(pool, credential));
-  const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
+  const { stepsBytesMax = 1_000_000_000 } = options;
+  const runs = createRuns({ pool, reportPool: reports.pool, stepsBytesMax, ...options, relay });
   const reads = new ReplicaReads(pool, null);
   const baseUrl = createBaseUrl(undefined);
   const app = createHttpApp({
     endpoints: [
       ...jobsEndpoints({ ...ofService, jobsMax: 1_000 }),
       ...runsEndpoints({ runs, baseUrl }),
-      ...runReadEndpoints({ runs, reads, prisma: ofService.prisma, baseUrl }),
+      ...runReadEndpoints({ runs, reads, ...ofService, baseUrl }),
+      ...runStepsEndpoints({ pool, stepsBytesMax }),
     ],
     routing: {
       reads,
@@ -130,6 +135,7 @@ export async function startRunsServer(
         requests: { ...NO_BUDGET, runWithoutSlot: NO_BUDGET.run },
         slowReads: NO_BUDGET,
         endpointTests: { ...NO_BUDGET, requireCapacity: () => undefined },
+        largeBodies: NO_BUDGET,
       },
       requestLimit: { consume: async () => ({ kind: 'accepted' }) },
       keyLimit: { consume: async () => ({ kind: 'accepted' }) },
@@ -166,6 +172,10 @@ export async function startRunsServer(
     relayed: () => relayedEvents.flat().length,
     relayedEvents: () => relayedEvents.map((events) => events.length),
     otherAccount: newAccount,
+    fetch: (path) =>
+      checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
+        headers: { authorization: `Token ${token}` },
+      }),
     async call(method, path, body, withToken = token, headers = {}) {
       const response = await checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
         method,

@@ -14,6 +14,7 @@ import { oidcPaths, oidcSchemas } from '../../oidc/openapi.ts';
 import { runPaths } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
 import { runSchemas } from '../../runs/schemas-openapi.ts';
+import { runStepPaths, runStepSchemas } from '../../runs/step-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
 import { ownSessionPaths, ownSessionSchemas } from '../../sessions/own-sessions-openapi.ts';
@@ -39,6 +40,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...jobSchemas,
   ...projectSchemas,
   ...runSchemas,
+  ...runStepSchemas,
   ...publishSchemas,
   ...identitySchemas,
   ...tokenSchemas,
@@ -97,6 +99,7 @@ const PATHS: Paths = withV2Status({
   ...jobPaths,
   ...projectPaths,
   ...runPaths,
+  ...runStepPaths,
   ...publishPaths,
   ...identityPaths,
   ...tokenPaths,
