@@ -1,8 +1,11 @@
+import type { ArtifactStore } from '@runhook/artifacts';
 import { createSecretBox, type Pool, type RecordWrites } from '@runhook/database';
 import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Clock, Logger, Traces } from '@runhook/runtime';
+import { Artifacts } from './artifacts/artifacts.ts';
+import { artifactEndpoints } from './artifacts/routes.ts';
 import { auditEndpoint } from './audit/routes.ts';
 import { accountLogEndpoints } from './deliveries/account-log-routes.ts';
 import { incidentsEndpoint } from './deliveries/incidents.ts';
@@ -68,6 +71,9 @@ export interface EndpointDependencies {
   database: PrismaDatabase;
   /** For reports of runs, which are recorded in batches. */
   reportPool: Pool;
+  /** For artifacts, whose transfers must not delay other requests. */
+  artifactPool: Pool;
+  artifactStore: ArtifactStore;
   reads: ReplicaReads;
   deliveryQueue: DeliveryQueue;
   limitStore: LimitStore;
@@ -109,6 +115,8 @@ export function createEndpoints(
     traces,
     database,
     reportPool,
+    artifactPool,
+    artifactStore,
     reads,
     deliveryQueue,
     limitStore,
@@ -169,6 +177,12 @@ export function createEndpoints(
     ...(traces && { traceContext: () => traces.serializeContext() }),
   };
   const runs = createRuns({ ...reportDependencies, nowMs: () => clock.nowMs() });
+  const artifacts = new Artifacts({
+    pool: artifactPool,
+    store: artifactStore,
+    accountMbMax: settings.artifactsMbPerAccount,
+    log: logger,
+  });
   const publishedEvents = createPublishedEvents(reportDependencies);
   const { requestMs = DEADLINE_MS } = timeouts;
   const authentications = new Bulkhead<string>({ ...AUTHENTICATION, waitMs: requestMs });
@@ -218,7 +232,8 @@ export function createEndpoints(
     incidentsEndpoint({ prisma, reads }),
     serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
     ...jobsEndpoints({ prisma, jobsMax: settings.jobsPerAccount }),
-    ...runsEndpoints(runs, reads),
+    ...runsEndpoints(runs, reads, (accountId, runId) => artifacts.confirmStored(accountId, runId)),
+    ...artifactEndpoints(artifacts, artifactPool),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
     auditEndpoint({ prisma }),

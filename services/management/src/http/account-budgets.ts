@@ -10,19 +10,26 @@ import { Bulkhead, bulkheadLimits } from './bulkhead.ts';
  * | requests | all below but tests; a report without `Idempotency-Key` takes no slot | 3/4 | pool - 2 | setting |
  * | slow_reads | lists and counts that grow with the account (`isSlowRead` of an endpoint) | 1 | 4 | 20 |
  * | endpoint_tests | tests of endpoints, each with at most one resolution of a name | 8 | no limit | 8 |
+ * | uploads | uploads of artifacts, until the file is stored | 8 | 16 | 32 |
+ * | downloads | downloads of artifacts, until the file is sent; none waits for a slot | 16 | 64 | 16 |
  */
 export interface AccountBudgets {
   requests: Pick<Bulkhead, 'run' | 'runWithoutSlot'>;
   slowReads: Pick<Bulkhead, 'run'>;
   endpointTests: Pick<Bulkhead, 'run' | 'requireCapacity'>;
+  uploads: Pick<Bulkhead, 'run' | 'requireCapacity'>;
+  downloads: Pick<Bulkhead, 'run'>;
 }
 
-export const ACCOUNT_BUDGETS = ['requests', 'slow_reads', 'endpoint_tests'] as const;
+export const ACCOUNT_BUDGETS = ['requests', 'slow_reads', 'endpoint_tests', 'uploads', 'downloads'] as const;
 
 /** One statement of an account at once leaves other accounts a core of a small database server. */
 const SLOW_READS = { slotsMax: 4, shareMax: 1, maxInFlight: 20 };
 /** Half of the resolutions below one domain that a process makes at once (packages/egress/src/name-resolver.ts). */
 const TESTS_MAX = 8;
+/** An upload buffers a few hundred KB, and a part of a file in PostgreSQL. */
+const UPLOADS = { slotsMax: 16, shareMax: 8, maxInFlight: 32 };
+const DOWNLOADS = { slotsMax: 64, shareMax: 16, maxInFlight: 16 };
 
 /**
  * Connections of the pool for slow reads: one for each slot, one for each of two counts in the background, and one for
@@ -55,6 +62,8 @@ export function createAccountBudgets(options: {
     maxInFlight: TESTS_MAX,
     ...rejects('endpoint_tests'),
   });
-  metrics.measureWaiting(() => requests.waitingCount + slowReads.waitingCount);
-  return { requests, slowReads, endpointTests };
+  const uploads = new Bulkhead({ ...UPLOADS, ...rejects('uploads') });
+  const downloads = new Bulkhead({ ...DOWNLOADS, ...rejects('downloads'), waitMs: 0 });
+  metrics.measureWaiting(() => requests.waitingCount + slowReads.waitingCount + uploads.waitingCount);
+  return { requests, slowReads, endpointTests, uploads, downloads };
 }

@@ -1,3 +1,4 @@
+import { ArtifactStoreError } from '@runhook/artifacts';
 import { wellFormedText } from '@runhook/contract';
 import { isConversionRejection, isDatabaseUnavailable } from '@runhook/database';
 import { QueueUnavailableError } from '@runhook/queue';
@@ -13,6 +14,7 @@ import {
 } from './errors.ts';
 import type { Page } from './query-parameters.ts';
 import { type Log, requestState } from './request-telemetry.ts';
+import { type FileResponse, sendFile } from './send-file.ts';
 
 /** Result of an endpoint: the success form of the envelope (docs/contract.md#requests-and-responses). */
 export interface EndpointResponse {
@@ -27,6 +29,8 @@ export interface EndpointResponse {
   stream?: EventStream;
   /** A page for browsers, instead of the envelope. */
   page?: { html: string; contentSecurityPolicy: string };
+  /** Replaces the envelope; `headers` must have `content-length`. */
+  file?: FileResponse;
   /** Marks a redirect, which has no envelope. */
   isBodiless?: true;
 }
@@ -50,7 +54,12 @@ export function sendResponse(response: Response, endpointResponse: EndpointRespo
     sendStream(response, stream);
     return;
   }
-  const { page, isBodiless } = endpointResponse;
+  const { page, isBodiless, file } = endpointResponse;
+  if (file !== undefined) {
+    response.status(code).set(headers);
+    sendFile(response, file);
+    return;
+  }
   if (page !== undefined) {
     response.status(code).set(headers).set('content-security-policy', page.contentSecurityPolicy);
     response.type('html').send(page.html);
@@ -144,6 +153,7 @@ function apiErrorFor(thrown: unknown, requestId: string): ApiError {
   if (thrown instanceof ApiError) return thrown;
   if (isDatabaseUnavailable(thrown) || isConversionRejection(thrown)) return new UnavailableError();
   if (thrown instanceof QueueUnavailableError) return new UnavailableError();
+  if (thrown instanceof ArtifactStoreError) return new UnavailableError(thrown.message);
   // Express throws this for a path parameter that cannot be decoded, which identifies nothing.
   if (thrown instanceof URIError) return new NotFoundError();
   return bodyError(thrown) ?? new UnhandledError(requestId);

@@ -1,4 +1,5 @@
 import { RUN_STATUS_CODES } from '@runhook/contract';
+import { listArtifacts } from '../artifacts/openapi.ts';
 import {
   integerId,
   nullable,
@@ -263,6 +264,7 @@ export const runPaths: Paths = {
 
   '/api/v2/accounts/{account_id}/runs/{run_id}/artifacts': {
     parameters: [parameter('AccountId'), parameter('RunId')],
+    get: listArtifacts,
     post: withIdempotencyKey({
       operationId: 'reportArtifacts',
       tags,

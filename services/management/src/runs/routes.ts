@@ -38,8 +38,15 @@ import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 const RUNS_PATH = '/api/v2/accounts/:account_id/runs';
 const STATUSES = Object.keys(RUN_STATUS_CODES) as RunStatus[];
 
+/** Throws if the store does not have the files of a run, whose ingestion must not be reported then. */
+type ConfirmStored = (accountId: number, runId: number) => Promise<void>;
+
 /** The Runs API for job runners over REST (docs/contract.md#runs-and-jobs), on every plan. */
-export function runsEndpoints(runs: Runs, reads: ReplicaReads): AccountEndpoint[] {
+export function runsEndpoints(
+  runs: Runs,
+  reads: ReplicaReads,
+  confirmStored: ConfirmStored = async () => undefined,
+): AccountEndpoint[] {
   return [
     {
       method: 'POST',
@@ -75,6 +82,7 @@ export function runsEndpoints(runs: Runs, reads: ReplicaReads): AccountEndpoint[
       path: `${RUNS_PATH}/:run_id/artifacts`,
       access: REPORT_RUNS,
       isBatched: true,
+      prepare: (request) => confirmStored(request.account.id, runIdOf(request)),
       handle: (request) => ingestArtifacts(runs, request),
     },
   ];

@@ -118,6 +118,8 @@ export async function startRunsServer(
         requests: { ...NO_BUDGET, runWithoutSlot: NO_BUDGET.run },
         slowReads: NO_BUDGET,
         endpointTests: { ...NO_BUDGET, requireCapacity: () => undefined },
+        uploads: { ...NO_BUDGET, requireCapacity: () => undefined },
+        downloads: NO_BUDGET,
       },
       requestLimit: { consume: async () => ({ kind: 'accepted' }) },
       keyLimit: { consume: async () => ({ kind: 'accepted' }) },

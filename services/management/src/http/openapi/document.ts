@@ -1,4 +1,5 @@
 import { releaseVersion } from '@runhook/runtime';
+import { artifactPaths, artifactSchemas } from '../../artifacts/openapi.ts';
 import { auditPaths, auditSchemas } from '../../audit/openapi.ts';
 import { accountLogPaths, accountLogSchemas } from '../../deliveries/account-log-openapi.ts';
 import { incidentPaths, incidentSchemas } from '../../deliveries/incidents-openapi.ts';
@@ -37,6 +38,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...jobSchemas,
   ...projectSchemas,
   ...runSchemas,
+  ...artifactSchemas,
   ...publishSchemas,
   ...identitySchemas,
   ...tokenSchemas,
@@ -95,6 +97,7 @@ const PATHS: Paths = {
   ...jobPaths,
   ...projectPaths,
   ...runPaths,
+  ...artifactPaths,
   ...publishPaths,
   ...identityPaths,
   ...tokenPaths,
