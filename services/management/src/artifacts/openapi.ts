@@ -7,7 +7,7 @@ import {
   schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { PAGE, parameter, queryParameter } from '../http/openapi/parameters.ts';
+import { accountParameter, PAGE, parameter, queryParameter } from '../http/openapi/parameters.ts';
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { SEARCH_CHARACTERS_MAX } from '../http/query-parameters.ts';
 import { STEP_MAX } from './artifact-path.ts';
@@ -116,7 +116,7 @@ export const artifactPaths: Paths = {
       tags,
       summary: 'Download a file of a run',
       description: 'Supports `Range` with one range, `If-Range`, `If-None-Match` and `HEAD`.',
-      parameters: [STEP_OF_FILE],
+      parameters: [STEP_OF_FILE, accountParameter()],
       responses: operationResponses('runs', FILE, [400]),
     },
     put: {
@@ -125,7 +125,10 @@ export const artifactPaths: Paths = {
       summary: 'Upload a file of a run',
       description:
         'Any bytes; the content type has no effect. Replaces the file of that path and step. Possible from the start of the run on. The models of `run_results.json` are read. Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.',
-      parameters: [stepParameter('Number of the step that wrote the file. Default: none.')],
+      parameters: [
+        stepParameter('Number of the step that wrote the file. Default: none.'),
+        accountParameter(),
+      ],
       requestBody: {
         description: 'The file, with `Content-Length` and without a content encoding.',
         required: true,
@@ -171,6 +174,7 @@ export const artifactPaths: Paths = {
           type: 'string',
           maxLength: SEARCH_CHARACTERS_MAX,
         }),
+        accountParameter(),
         ...PAGE,
       ],
       responses: operationResponses(
@@ -187,7 +191,7 @@ export const artifactPaths: Paths = {
       operationId: 'listJobArtifacts',
       tags,
       summary: 'List the files of the latest successful run of a job',
-      parameters: [STEP_OF_LIST],
+      parameters: [STEP_OF_LIST, accountParameter()],
       responses: listResponses(),
     },
   },
@@ -198,7 +202,7 @@ export const artifactPaths: Paths = {
       operationId: 'getJobArtifact',
       tags,
       summary: 'Download a file of the latest successful run of a job',
-      parameters: [STEP_OF_FILE],
+      parameters: [STEP_OF_FILE, accountParameter()],
       responses: operationResponses('runs', FILE, [400]),
     },
   },
@@ -210,6 +214,6 @@ export const listArtifacts = {
   tags,
   summary: 'List the files of a run',
   description: 'Their paths; an empty list for a run without files.',
-  parameters: [STEP_OF_LIST],
+  parameters: [STEP_OF_LIST, accountParameter()],
   responses: listResponses(),
 };

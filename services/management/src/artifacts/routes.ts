@@ -11,6 +11,7 @@ import {
 } from '../http/endpoint.ts';
 import { type EndpointResponse, pageExtra } from '../http/envelope.ts';
 import { InvalidRequestError, NotFoundError, RangeNotSatisfiableError } from '../http/errors.ts';
+import { accountIdOf } from '../http/filter-readers.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import { integer, QueryReader, searchText } from '../http/query-parameters.ts';
 import { contentTypeOf, fileNameOf, STEP_MAX } from './artifact-path.ts';
@@ -97,9 +98,7 @@ type RunOf = (request: AccountRequest) => number | Promise<number>;
 async function upload(artifacts: Artifacts, request: WriteRequest): Promise<RecordedResponse> {
   const { account, file, recorder } = request;
   if (file === undefined) throw new TypeError('an upload needs a file');
-  const reader = new QueryReader(request.query);
-  const step = reader.optional('step', integer(1, STEP_MAX));
-  reader.check();
+  const step = readStep(request);
   const path = pathOf(request);
   if (!isArtifactPath(path)) throw invalidPath();
   return await artifacts.upload({
@@ -179,7 +178,8 @@ function rangeOf(request: AccountRequest, { bytes }: ArtifactFile, etag: string)
 
 async function models(pool: Pool, request: AccountRequest): Promise<EndpointResponse> {
   const reader = new QueryReader(request.query);
-  const step = reader.optional('step', integer(1, STEP_MAX));
+  reader.filter('account_id', accountIdOf(request.account.id));
+  const step = reader.filter('step', integer(1, STEP_MAX));
   const status = reader.optional('status', searchText);
   const page = reader.page();
   reader.check();
@@ -195,7 +195,8 @@ async function models(pool: Pool, request: AccountRequest): Promise<EndpointResp
 
 function readStep(request: AccountRequest): number | null {
   const reader = new QueryReader(request.query);
-  const step = reader.optional('step', integer(1, STEP_MAX));
+  reader.filter('account_id', accountIdOf(request.account.id));
+  const step = reader.filter('step', integer(1, STEP_MAX));
   reader.check();
   return step;
 }

@@ -3,7 +3,7 @@ import { request as httpRequest, type RequestOptions } from 'node:http';
 import { connect } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { waitFor } from '@runhook/testing';
+import { eventually } from '@runhook/testing';
 import { checkedFetch } from '../checked-fetch.ts';
 import { type Harness, startHarness, type TestAccount } from '../harness.ts';
 
@@ -164,12 +164,12 @@ test('an upload replaces the file of its path and step, and no content remains o
   expect((await send('PUT', path, Buffer.from('old'))).status).toBe(201);
   expect((await send('PUT', path, Buffer.alloc(0))).status).toBe(200);
   expect((await send('GET', path)).body.length).toBe(0);
-  await waitFor(async () => {
+  await eventually(async () => {
     const { rows } = await harness.database.pool.query(
       'SELECT count(*)::int AS count FROM artifact_contents WHERE run_id = $1',
       [run.split('/').at(-2)],
     );
-    return rows[0].count === 1;
+    expect(rows[0].count).toBe(1);
   });
 });
 
@@ -318,9 +318,9 @@ test('an interrupted upload leaves the previous file and no content', async () =
         [run.split('/').at(-2)],
       )
     ).rows[0].parts;
-  await waitFor(async () => (await contents()) > 1);
+  await eventually(async () => expect(await contents()).toBeGreaterThan(1));
   socket.destroy();
-  await waitFor(async () => (await contents()) === 1);
+  await eventually(async () => expect(await contents()).toBe(1));
   expect((await send('GET', path)).body.toString()).toBe('previous');
 });
 
