@@ -33,6 +33,9 @@ const DELETE_SIZE_MAX = 1_000;
 /** `NotFound` is that of a HEAD, which has no body; a missing bucket is another error. */
 const MISSING_OBJECT = ['NoSuchKey', 'NotFound'];
 
+const ignore = () => undefined;
+const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+
 type Sdk = typeof import('@aws-sdk/client-s3');
 
 /**
@@ -124,6 +127,8 @@ async function openClient({ endpoint, region }: S3Location): Promise<{ sdk: Sdk;
     ...(region !== undefined && { region }),
     // One retry: the caller repeats a call that gets a 503. The SDK does not retry a stream.
     maxAttempts: 2,
+    // It would write lines of text to the log. Every error is thrown as well.
+    logger: SILENT,
     requestStreamBufferSize: CHUNK_BYTES,
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,

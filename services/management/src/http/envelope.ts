@@ -60,7 +60,9 @@ export function sendResponse(response: Response, endpointResponse: EndpointRespo
   }
   const { page, isBodiless, file } = endpointResponse;
   if (file !== undefined) {
-    response.status(code).set(headers);
+    response.status(code);
+    // Express would add a charset to the type.
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     sendFile(response, file);
     return;
   }

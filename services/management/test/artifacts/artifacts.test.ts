@@ -338,6 +338,7 @@ test('the quota of an account is a 409 before the file is read, and a Queued run
   expect(statuses).toEqual([201, 201, 201, 201, 409]);
   const full = envelope(await send('PUT', `${path}6.bin`, Buffer.alloc(5_000_000), headers));
   expect(full.status.user_message).toBe('The artifacts of an account take up to 20 MiB, which are used.');
+  await harness.database.pool.query('ALTER TABLE runs DROP CONSTRAINT IF EXISTS runs_status_check');
   await harness.database.pool.query(`UPDATE runs SET status = 'Queued' WHERE account_id = $1`, [other.id]);
   expect((await send('PUT', `${path}7.bin`, Buffer.alloc(1), headers)).status).toBe(409);
 });
