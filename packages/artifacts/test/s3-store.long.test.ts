@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from '@jest/globals';
+import { missingS3Server, type S3Server, startS3Server } from '@runhook/testing';
 import { createS3Store } from '../src/s3-store.ts';
 import type { ArtifactStore } from '../src/store.ts';
-import { missingS3Server, type S3Server, startS3Server } from './moto-server.ts';
 import { testStore } from './store-conformance.ts';
 
 const missing = missingS3Server();
