@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -217,6 +217,25 @@ test('commands show and change webhooks, deliveries and runs', async () => {
   });
   const wrong = await run(['runs', 'list', '--json'], { env: { ...env, RUNHOOK_TOKEN: 'rhs_wrong' } });
   expect(JSON.parse(wrong.stderr)).toMatchObject({ error: { code: 'rejected_401' } });
+});
+
+test('files of a run are uploaded, listed and downloaded', async () => {
+  await report(40);
+  const source = join(folder, 'manifest.json');
+  writeFileSync(source, '{"nodes": {}}');
+  expect((await json(0, 'artifacts', 'upload', '40', source)).bytes).toBe(13);
+  expect((await runhook('artifacts', 'upload', '40', source, '--path', 'a/b.json', '--step', '2')).code).toBe(
+    0,
+  );
+  expect(await json(0, 'artifacts', 'list', '40')).toEqual(['a/b.json', 'manifest.json']);
+  const target = join(folder, 'downloaded.json');
+  const arguments_ = ['artifacts', 'download', '40', 'a/b.json', '--step', '2', '--output', target];
+  expect(await runhook(...arguments_)).toMatchObject({ code: 0, stderr: '' });
+  expect(readFileSync(target, 'utf8')).toBe('{"nodes": {}}');
+  expect(await runhook('artifacts', 'download', '40', 'missing')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('The run has no such artifact.'),
+  });
 });
 
 test('the doctor reports each fault of an installation with a remedy', async () => {

@@ -14,6 +14,7 @@ export interface RunningService {
   url: string;
   /** URL of the metrics of the service. */
   operationsUrl: string;
+  pid: number;
   /** Sends SIGKILL. */
   kill(): Promise<void>;
   /** Sends SIGTERM. Resolves with the exit code. */
@@ -30,6 +31,8 @@ export interface ServiceOptions {
   checkout?: string | undefined;
   /** Program and arguments that execute the service, such as `ip netns exec <name>`. */
   commandPrefix?: readonly string[] | undefined;
+  /** Whether to use the flags and the environment of the start command, for measurements of memory. */
+  asInProduction?: boolean | undefined;
 }
 
 /** Settings of services in tests, on free ports; those of a test take precedence. */
@@ -48,12 +51,18 @@ export const TEST_SETTINGS = {
 export async function startService(
   name: ServiceName,
   environment: Record<string, string>,
-  { checkout = CHECKOUT, commandPrefix = [] }: ServiceOptions = {},
+  { checkout = CHECKOUT, commandPrefix = [], asInProduction = false }: ServiceOptions = {},
 ): Promise<RunningService> {
-  const main = join(checkout, readStartCommand(name, checkout).program);
-  const [program = '', ...args] = [...commandPrefix, process.execPath, main];
+  const command = readStartCommand(name, checkout);
+  const flags = asInProduction ? command.nodeArguments : [];
+  const main = join(checkout, command.program);
+  const [program = '', ...args] = [...commandPrefix, process.execPath, ...flags, main];
   const child = spawn(program, args, {
-    env: { ...TEST_SETTINGS, ...withServiceLogin(name, environment) },
+    env: {
+      ...(asInProduction && { PATH: process.env.PATH, ...command.environment }),
+      ...TEST_SETTINGS,
+      ...withServiceLogin(name, environment),
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');
@@ -67,6 +76,7 @@ export async function startService(
   return {
     url: `http://127.0.0.1:${port}`,
     operationsUrl: `http://127.0.0.1:${operationsPort}`,
+    pid: child.pid ?? 0,
     kill: async () => void (await end('SIGKILL')),
     stop: () =>
       child.exitCode === null && child.signalCode === null ? end('SIGTERM') : Promise.resolve(child.exitCode),

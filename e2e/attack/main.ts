@@ -1,4 +1,5 @@
 import { accountFloods } from './account-floods.ts';
+import { artifacts } from './artifacts.ts';
 import type { Attack } from './attack.ts';
 import { fuzz } from './fuzz/fuzz.ts';
 import { hostileEndpoints } from './hostile-endpoints.ts';
@@ -16,4 +17,5 @@ export const ATTACKS: readonly Attack[] = [
   signInFlood,
   surfaces,
   informationLeaks,
+  artifacts,
 ];

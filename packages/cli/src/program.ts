@@ -1,6 +1,7 @@
 import { VERSION } from '@runhook/client';
 import { writeLine } from '@runhook/runtime/terminal-text';
 import { Command as Commander, CommanderError, type Option } from 'commander';
+import { artifactsGroup } from './artifacts.ts';
 import {
   type CliError,
   type Command,
@@ -19,7 +20,7 @@ import { webhooksGroup } from './webhooks.ts';
 
 const NAME = 'runhook';
 const COMMANDS = [listenCommand, sendCommand, verifyCommand, doctorCommand, completionCommand] as Command[];
-const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, runsGroup];
+const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, runsGroup, artifactsGroup];
 
 const DESCRIPTION =
   'Runhook from the command line: forward deliveries to your own machine, check signatures, manage webhooks, deliveries and runs, and check an installation.';

@@ -45,6 +45,9 @@ describe('--help', () => {
     'runs list',
     'runs get',
     'runs events',
+    'artifacts list',
+    'artifacts upload',
+    'artifacts download',
   ];
 
   test.each(COMMANDS)('of %s shows its description, its options and an example', async (command) => {

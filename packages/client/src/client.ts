@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { type ArtifactCalls, artifactPath, UPLOAD_TIMEOUT_MS } from './artifacts.ts';
 import {
   type Data,
   type ListPath,
@@ -55,7 +56,7 @@ export type Page<P extends ListPath> = Pick<
 /**
  * Client of the management API. All paths are those of its OpenAPI document; calls return the `data` of the envelope.
  */
-export interface Client {
+export interface Client extends ArtifactCalls {
   get<P extends PathOf<'get'>>(path: P, ...rest: PartsArgument<Parts<'get', P>>): Promise<Data<'get', P>>;
   post<P extends PathOf<'post'>>(path: P, ...rest: PartsArgument<Parts<'post', P>>): Promise<Data<'post', P>>;
   put<P extends PathOf<'put'>>(path: P, ...rest: PartsArgument<Parts<'put', P>>): Promise<Data<'put', P>>;
@@ -144,6 +145,25 @@ export function createClient(options: ClientOptions): Client {
     );
   }
 
+  async function putArtifact(file: Parameters<Client['putArtifact']>[0]): Promise<never> {
+    const url = new URL(artifactPath(file, file.accountId ?? options.accountId), base);
+    const headers = { ...headersOf({}), 'content-type': 'application/octet-stream' };
+    // A Blob or buffer, whose length becomes Content-Length.
+    const request = { method: 'PUT', headers, body: file.content as Blob };
+    const { signal } = file;
+    const attempt = () => fetchEnvelope(url, request, UPLOAD_TIMEOUT_MS, signal);
+    return (await withRetries(options, { isRetryable: true, signal }, attempt)).data as never;
+  }
+
+  async function getArtifact(file: Parameters<Client['getArtifact']>[0]): Promise<Response> {
+    const url = new URL(artifactPath(file, file.accountId ?? options.accountId), base);
+    const { signal } = file;
+    const headers = { ...headersOf({}), accept: '*/*' };
+    return await withRetries(options, { isRetryable: true, signal }, () =>
+      fetchResponse(url, { headers, redirect: 'manual', ...(signal && { signal }) }),
+    );
+  }
+
   async function data(method: Method, path: string, [parts]: unknown[]): Promise<never> {
     return (await call(method, path, parts as UntypedParts)).data as never;
   }
@@ -171,6 +191,8 @@ export function createClient(options: ClientOptions): Client {
     delete: (path, ...rest) => data('delete', path, rest),
     page: async (path, ...[parts]) => (await call('get', path, parts as UntypedParts)) as never,
     list: (path, ...[parts]) => list(path, parts as UntypedParts),
+    putArtifact,
+    getArtifact,
     changes({ accountId, webhookId, signal } = {}) {
       const parts = { path: { account_id: accountId }, query: { subscription_id: webhookId } };
       const headers = { ...headersOf({}), accept: 'text/event-stream' };
@@ -184,6 +206,18 @@ export function createClient(options: ClientOptions): Client {
 
 function withoutUndefined(values: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}
+
+/** Returns a successful response with an unread body. */
+async function fetchResponse(url: URL, request: RequestInit): Promise<Response> {
+  try {
+    const response = await fetch(url, request);
+    if (!response.ok) throw await parseFailure(response);
+    return response;
+  } catch (error) {
+    if (error instanceof RunhookError || request.signal?.aborted) throw error;
+    throw createConnectionError(error);
+  }
 }
 
 async function fetchEnvelope(

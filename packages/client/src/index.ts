@@ -1,3 +1,4 @@
+export type { ArtifactCalls, ArtifactReference } from './artifacts.ts';
 export type {
   Body,
   components,

@@ -146,3 +146,29 @@ test('a response that is not from Runhook, a redirect, an unreachable server and
   expect(await failureOf(unreachable.get(RUNS))).toMatchObject({ status: 0 });
   expect(() => createClient({ url: 'ftp://a', token: 'x' })).toThrow(TypeError);
 });
+
+describe('an artifact', () => {
+  test('is sent with its length, and again after a 503', async () => {
+    json({ status: {}, data: null }, 503, { 'retry-after': '0' });
+    json({ status: {}, data: { path: 'a b/x.json' } }, 201);
+    const file = { runId: 5, path: 'a b/x.json', step: 2, content: Buffer.from('{"a": 1}') };
+    expect(await client.putArtifact(file)).toEqual({ path: 'a b/x.json' });
+    expect(server.requests).toHaveLength(2);
+    for (const { method, path, body, headers } of server.requests) {
+      expect([method, path]).toEqual([
+        'PUT',
+        '/below/api/v2/accounts/7/runs/5/artifacts/a%20b/x.json?step=2',
+      ]);
+      expect([body, headers['content-length']]).toEqual(['{"a": 1}', '8']);
+    }
+  });
+
+  test('is returned unread, and an error is thrown as that of any call', async () => {
+    queue.push({ status: 200, body: 'bytes' });
+    const response = await client.getArtifact({ runId: 5, path: 'x.bin' });
+    expect(await response.text()).toBe('bytes');
+    json({ status: { user_message: 'The run has no such artifact.' }, data: null }, 404);
+    const missing = client.getArtifact({ runId: 5, path: 'y.bin' });
+    expect(await failureOf(missing)).toMatchObject({ status: 404, message: 'The run has no such artifact.' });
+  });
+});

@@ -50,6 +50,7 @@ export {
   startReceiver,
 } from './receiver.ts';
 export { type ReplicatedPostgres, startReplicatedPostgres } from './replicated-postgres.ts';
+export { missingS3Server, type S3Server, startS3Server } from './s3-server.ts';
 export {
   type SeededLane,
   type SeededLog,

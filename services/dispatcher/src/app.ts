@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { openArtifactStore } from '@runhook/artifacts';
 import {
   type Database,
   ensureDayPartitions,
@@ -236,11 +237,19 @@ function openMaintenance(
   { retryPolicy, pendingMax, quarantine }: Dispatcher,
 ): Maintenance {
   const graceMs = settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS;
-  const { logRetentionDays, runRetentionDays, deactivateAfterFailures, deactivateAfterDays } = settings;
-  const retention = { logRetentionDays, runRetentionDays };
+  const { deactivateAfterFailures, deactivateAfterDays } = settings;
+  const { logRetentionDays, runRetentionDays, artifactRetentionDays } = settings;
+  const retention = { logRetentionDays, runRetentionDays, artifactRetentionDays };
+  const artifactStore = openArtifactStore({
+    location: settings.artifactsUrl,
+    database: pool,
+    s3: { endpoint: settings.artifactsS3Endpoint, region: settings.artifactsS3Region },
+  });
+  lifecycle.onClose('artifact store', () => artifactStore.close());
   const shouldNotifyAdmins = settings.smtpUrl !== undefined;
   const dependencies = {
     pool,
+    artifactStore,
     events,
     deliveries,
     shards,

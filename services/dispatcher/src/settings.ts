@@ -1,3 +1,4 @@
+import { type ArtifactsLocation, parseArtifactsUrl } from '@runhook/artifacts';
 import { SHARDS_MAX } from '@runhook/contract';
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
 import { type PortRange, parseCertificate, parseCidrs, parseClientKey, parsePorts } from '@runhook/egress';
@@ -32,6 +33,13 @@ interface Environment {
   RUN_STEPS_BYTES_PER_ACCOUNT: number;
   LOG_RETENTION_DAYS: number;
   RUN_RETENTION_DAYS: number;
+  /** Days after the start of a run for which its artifacts and models are retained. */
+  ARTIFACT_RETENTION_DAYS: number;
+  /** Store of artifacts, which must be management's setting; a table of the database when omitted. */
+  ARTIFACTS_URL?: ArtifactsLocation;
+  /** URL of an S3-compatible server other than AWS. */
+  ARTIFACTS_S3_ENDPOINT?: string;
+  ARTIFACTS_S3_REGION?: string;
   /** Consecutive failed attempts, and days of failures, that deactivate a subscription; both, if both are set. */
   DEACTIVATE_AFTER_FAILURES?: number;
   DEACTIVATE_AFTER_DAYS?: number;
@@ -97,6 +105,10 @@ const schema = Joi.object<Environment>({
   RUN_STEPS_BYTES_PER_ACCOUNT: integer(0, 1_000_000_000_000).default(1_000_000_000),
   LOG_RETENTION_DAYS: integer(1, 3_650).default(30),
   RUN_RETENTION_DAYS: integer(1, 36_500).default(365),
+  ARTIFACT_RETENTION_DAYS: integer(1, 36_500).default(30),
+  ARTIFACTS_URL: parsedBy(parseArtifactsUrl),
+  ARTIFACTS_S3_ENDPOINT: httpUrl(),
+  ARTIFACTS_S3_REGION: Joi.string().max(64),
   DEACTIVATE_AFTER_FAILURES: integer(1, 1_000_000),
   DEACTIVATE_AFTER_DAYS: integer(1, 365),
   SMTP_URL: Joi.string().uri({ scheme: ['smtp', 'smtps'] }),

@@ -93,6 +93,7 @@ function fastSettings(databaseUrl: string, queueUrl: string): DispatcherSettings
     runStepsBytesPerAccount: 1_000_000_000,
     logRetentionDays: 30,
     runRetentionDays: 365,
+    artifactRetentionDays: 30,
     egressAllowCidrs: ['127.0.0.0/8'],
     egressDenyCidrs: [],
     egressPorts: [],

@@ -1,3 +1,4 @@
+import { type ArtifactStore, openArtifactStore } from '@runhook/artifacts';
 import {
   type ConnectionProblem,
   type DatabaseOptions,
@@ -69,6 +70,8 @@ const SIGN_IN_FAILURES_INTERVAL_MS = 2_000;
  * is below the deadline of requests, so that a caller learns how its statement ended.
  */
 const REPORT_POOL = { connectionsMax: 4, statementTimeoutMs: 5_000 };
+/** The pool for artifacts: four statements at once, each of at most a part of a file. */
+const ARTIFACT_POOL = { connectionsMax: 4 };
 /** Deadline of the database check of a starting service. */
 const LOGIN_TIMEOUT_MS = 3_000;
 /** Maximum wait for an unavailable trace collector when the service stops. */
@@ -156,6 +159,8 @@ export async function createManagement(
     const reportPool = openSeparatePool(context, 'report database', REPORT_POOL);
     // Slow lists and counts must not delay authentication.
     const readPool = openSeparatePool(context, 'read database', { connectionsMax: READ_CONNECTIONS });
+    const artifactPool = openSeparatePool(context, 'artifact database', ARTIFACT_POOL);
+    const artifactStore = openArtifacts(context, artifactPool);
     const reads = openReplicaReads(context, readPool);
     const callers = new StreamCallers({
       pool: database.pool,
@@ -178,6 +183,8 @@ export async function createManagement(
       traces,
       database,
       reportPool,
+      artifactPool,
+      artifactStore,
       reads,
       deliveryQueue,
       limitStore,
@@ -405,6 +412,16 @@ function openSeparatePool(
   });
   lifecycle.onClose(name, () => database.close());
   return database.pool;
+}
+
+function openArtifacts({ settings, lifecycle }: ServiceContext, database: Pool): ArtifactStore {
+  const store = openArtifactStore({
+    location: settings.artifactsUrl,
+    database,
+    s3: { endpoint: settings.artifactsS3Endpoint, region: settings.artifactsS3Region },
+  });
+  lifecycle.onClose('artifact store', () => store.close());
+  return store;
 }
 
 function measureDependenciesPeriodically(

@@ -1,8 +1,11 @@
+import type { ArtifactStore } from '@runhook/artifacts';
 import { createSecretBox, type Pool, type RecordWrites } from '@runhook/database';
 import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Clock, Logger, Traces } from '@runhook/runtime';
+import { Artifacts } from './artifacts/artifacts.ts';
+import { artifactEndpoints } from './artifacts/routes.ts';
 import { auditEndpoints } from './audit/routes.ts';
 import { accountLogEndpoints } from './deliveries/account-log-routes.ts';
 import { incidentsEndpoint } from './deliveries/incidents.ts';
@@ -71,6 +74,9 @@ export interface EndpointDependencies {
   database: PrismaDatabase;
   /** For reports of runs, which are recorded in batches. */
   reportPool: Pool;
+  /** For artifacts, whose transfers must not delay other requests. */
+  artifactPool: Pool;
+  artifactStore: ArtifactStore;
   reads: ReplicaReads;
   deliveryQueue: DeliveryQueue;
   limitStore: LimitStore;
@@ -112,6 +118,8 @@ export function createEndpoints(
     traces,
     database,
     reportPool,
+    artifactPool,
+    artifactStore,
     reads,
     deliveryQueue,
     limitStore,
@@ -173,6 +181,12 @@ export function createEndpoints(
   };
   const stepsBytesMax = settings.runStepsBytesPerAccount;
   const runs = createRuns({ ...reportDependencies, stepsBytesMax, nowMs: () => clock.nowMs() });
+  const artifacts = new Artifacts({
+    pool: artifactPool,
+    store: artifactStore,
+    accountMbMax: settings.artifactsMbPerAccount,
+    log: logger,
+  });
   const publishedEvents = createPublishedEvents(reportDependencies);
   const { requestMs = DEADLINE_MS } = timeouts;
   const authentications = new Bulkhead<string>({ ...AUTHENTICATION, waitMs: requestMs });
@@ -223,9 +237,14 @@ export function createEndpoints(
     incidentsEndpoint({ prisma, reads }),
     serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
     ...jobsEndpoints({ prisma, jobsMax: settings.jobsPerAccount }),
-    ...runsEndpoints({ runs, baseUrl }),
+    ...runsEndpoints({
+      runs,
+      baseUrl,
+      confirmStored: (accountId, runId) => artifacts.confirmStored(accountId, runId),
+    }),
     ...runReadEndpoints({ runs, reads, prisma, pool, baseUrl }),
     ...runStepsEndpoints({ pool, stepsBytesMax }),
+    ...artifactEndpoints(artifacts, artifactPool),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
     ...auditEndpoints({ prisma }),

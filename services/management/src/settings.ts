@@ -1,3 +1,4 @@
+import { type ArtifactsLocation, parseArtifactsUrl } from '@runhook/artifacts';
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
 import { type PortRange, parseCertificate, parseCidrs, parseClientKey, parsePorts } from '@runhook/egress';
 import { queueBackendName, queueUrlWithLogin } from '@runhook/queue';
@@ -52,6 +53,13 @@ interface Environment {
   IDEMPOTENCY_KEYS_PER_DAY: number;
   /** URIs in `/.well-known/security.txt`. */
   SECURITY_CONTACT: string[];
+  /** Store of artifacts, which must be the dispatchers' setting; a table of the database when omitted. */
+  ARTIFACTS_URL?: ArtifactsLocation;
+  /** URL of an S3-compatible server other than AWS. */
+  ARTIFACTS_S3_ENDPOINT?: string;
+  ARTIFACTS_S3_REGION?: string;
+  /** MiB that the artifacts of one account may take; 1,024 in the table and unlimited elsewhere when omitted. */
+  ARTIFACTS_MB_PER_ACCOUNT?: number;
   /** Must be the dispatchers' setting: older event ids are rejected. */
   LOG_RETENTION_DAYS: number;
   /** Minutes without use after which a console session ends. */
@@ -114,6 +122,10 @@ const schema = Joi.object<Environment>({
   JOBS_PER_ACCOUNT: integer(1, 1_000_000).default(10_000),
   RUN_STEPS_BYTES_PER_ACCOUNT: integer(0, 1_000_000_000_000).default(1_000_000_000),
   IDEMPOTENCY_KEYS_PER_DAY: integer(1, 1_000_000_000).default(1_000_000),
+  ARTIFACTS_URL: parsedBy(parseArtifactsUrl),
+  ARTIFACTS_S3_ENDPOINT: httpUrl(),
+  ARTIFACTS_S3_REGION: Joi.string().max(64),
+  ARTIFACTS_MB_PER_ACCOUNT: integer(1, 1_000_000_000),
   SECURITY_CONTACT: parsedBy(parseContacts).default([]),
   LOG_RETENTION_DAYS: integer(1, 3_650).default(30),
   CONSOLE_SESSION_IDLE_MINUTES: integer(5, 43_200).default(60),

@@ -6,6 +6,7 @@ import type { Histogram, Run } from './types.ts';
 
 const RUNS = '/api/v2/accounts/{account_id}/runs';
 const RUN = '/api/v2/accounts/{account_id}/runs/{run_id}';
+const RUN_ARTIFACTS = '/api/v2/accounts/{account_id}/runs/{run_id}/artifacts';
 const RUN_EVENTS = '/api/v3/accounts/{account_id}/webhooks/run/{run_id}/events';
 const DELIVERIES = '/api/v3/accounts/{account_id}/webhooks/deliveries';
 const HISTOGRAM = '/api/v3/accounts/{account_id}/webhooks/deliveries/histogram';
@@ -42,6 +43,16 @@ export function runQuery(accountId: number, runId: number) {
   return queryOptions({
     queryKey: [...activityKey(accountId), 'run', runId],
     queryFn: async ({ signal }): Promise<Run> => (await request('get', RUN, { path, signal })).data,
+    refetchInterval: pollRuns,
+  });
+}
+
+/** Returns the paths of the files of a run. */
+export function artifactsQuery(accountId: number, runId: number) {
+  const path = { account_id: accountId, run_id: runId };
+  return queryOptions({
+    queryKey: [...activityKey(accountId), 'run', runId, 'artifacts'],
+    queryFn: async ({ signal }) => (await request('get', RUN_ARTIFACTS, { path, signal })).data,
     refetchInterval: pollRuns,
   });
 }

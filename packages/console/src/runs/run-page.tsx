@@ -36,6 +36,7 @@ import {
 import { EVENT_TEXTS } from '../wording/webhooks.ts';
 import { EventDeliveries } from './event-deliveries.tsx';
 import { RunSteps } from './steps/run-steps.tsx';
+import { RunArtifacts } from './run-artifacts.tsx';
 
 /** Maximum page size of the API: the deliveries of 33 webhooks and three events. */
 const DELIVERIES_PER_CALL = 100;
@@ -72,6 +73,7 @@ export function Component() {
       <Stack gap="md">
         {run.data !== undefined && <RunFacts run={run.data} />}
         {run.data !== undefined && <RunSteps accountId={account.id} runId={runId} />}
+        {run.data !== undefined && <RunArtifacts accountId={account.id} runId={runId} />}
         {failed !== undefined && (
           <Problem
             title="The events of the run could not be loaded"

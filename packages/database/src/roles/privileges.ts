@@ -64,6 +64,8 @@ const CHANGED_COLUMNS_OF_DELIVERIES = [
 export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
   _prisma_migrations: { management: 'SELECT', dispatcher: 'SELECT' },
   accounts: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, UPDATE (version)' },
+  artifact_contents: { management: 'SELECT, INSERT, DELETE', dispatcher: 'SELECT, DELETE' },
+  artifacts: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, DELETE' },
   attempts: { management: 'SELECT, INSERT', dispatcher: 'SELECT, INSERT' },
   attempts_default: { dispatcher: 'SELECT, DELETE' },
   // A trigger rejects the deletion of entries that are younger than a year.
@@ -105,6 +107,7 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
   run_counters: { management: 'SELECT, INSERT, UPDATE' },
   run_steps: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   run_steps_usage: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
+  run_models: { management: 'SELECT, INSERT, DELETE', dispatcher: 'SELECT, DELETE' },
   runs: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   // The trigger of the audit log names the actor of a change.
   service_tokens: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT (id, name)' },

@@ -9,7 +9,7 @@ from http.client import HTTPException
 from importlib import metadata
 from typing import Any, Literal
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from runhook.errors import ApiError, ApiUnavailableError, InvalidEventError, Problem, RejectedEventsError
@@ -109,6 +109,19 @@ class RestPublisher:
         optional_fields = {"status": status, "status_message": status_message, "finished_at": finished_at}
         return self._report(f"/runs/{run_id}/finish/", optional_fields)
 
+    def upload_artifact(
+        self, run_id: int, path: str, content: bytes, *, step: int | None = None
+    ) -> dict[str, Any]:
+        """Uploads a file of a run: up to 64 MiB, and 5 MiB if PostgreSQL stores it. May be repeated: it replaces the file.
+
+        path: relative to the run, such as `run_results.json`. step: number of the step that wrote it.
+        Returns `path`, `step`, `bytes` and `sha256`. Upload before `finish_run`: clients read the files once it is reported.
+        """
+        query = "" if step is None else f"?step={step}"
+        url = f"/runs/{run_id}/artifacts/{quote(path)}{query}"
+        response: dict[str, Any] = self._call("PUT", url, content, {"Content-Type": "application/octet-stream"})
+        return response
+
     def report_artifacts(self, run_id: int) -> dict[str, Any]:
         """Reports that the artifacts of a run are available, which sends `job.run.completed`. May be repeated."""
         return self._report(f"/runs/{run_id}/artifacts/", {})
@@ -119,7 +132,12 @@ class RestPublisher:
         return response
 
     def _post(self, path: str, body: bytes) -> Any:
-        request = Request(self._base + path, data=body, headers=self._headers, method="POST")  # noqa: S310
+        return self._call("POST", path, body, {})
+
+    def _call(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Any:
+        request = Request(  # noqa: S310
+            self._base + path, data=body, headers={**self._headers, **headers}, method=method
+        )
         try:
             with self._opener.open(request, timeout=self._timeout_seconds) as response:
                 return json.load(response)["data"]

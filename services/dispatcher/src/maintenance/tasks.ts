@@ -8,6 +8,7 @@ import {
 import type { MaintenanceTask, ShardAdmin } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
+import { type ArtifactsOptions, artifactTasks } from './artifacts.ts';
 import { type AuditDependencies, auditTask } from './audit.ts';
 import { type HealthOptions, refreshHealth } from './health.ts';
 import { type LanesDependencies, reconcileLanes } from './lanes.ts';
@@ -40,6 +41,7 @@ type MaintenanceDependencies = ReconcileDependencies &
   RecoverDependencies &
   PendingLimitOptions &
   PurgeOptions &
+  ArtifactsOptions &
   HealthOptions & { shards: Pick<ShardAdmin, 'reconcile'>; metrics: DispatcherMetrics; logger: Logger };
 
 /**
@@ -172,5 +174,6 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
         if (count > 0) logger.info({ kind: 'jobs', count }, 'deleted rows whose retention is over');
       },
     },
+    ...artifactTasks(dependencies),
   ];
 }

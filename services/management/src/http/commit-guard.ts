@@ -12,6 +12,11 @@ export class CommitGuard {
   #state: 'open' | 'committing' | 'cancelled' = 'open';
   readonly #cancelListeners: (() => void)[] = [];
 
+  /** Whether the caller has its 503. */
+  get isCancelled(): boolean {
+    return this.#state === 'cancelled';
+  }
+
   /** Throws if the caller has its 503, so that its work need not begin. */
   requireOpen(): void {
     if (this.#state === 'cancelled') throw new UnavailableError();

@@ -10,16 +10,19 @@ import {
 } from '../identity/principals.ts';
 import type { EndpointResponse } from './envelope.ts';
 import { AccessDeniedError, NotFoundError } from './errors.ts';
+import type { FileUpload } from './file-upload.ts';
 import type { RecordedResponse, ResponseRecorder } from './idempotency.ts';
 
 /** A request with its JSON body read. */
 export interface ParsedRequest {
-  /** Returns a parameter of the path pattern by name. */
+  /** Returns a parameter of the path pattern by name; a wildcard's has slashes. */
   param(name: string): string;
   /** A repeated parameter is an array. */
   query: Readonly<Record<string, string | string[] | undefined>>;
   /** Body of POST and PUT; undefined if the request has none. */
   body: unknown;
+  /** The body of an endpoint whose `bodyType` is `file`, instead of `body`. */
+  file?: FileUpload | undefined;
   header(name: string): string | undefined;
   /** IPv4 or IPv6, as reported by trusted proxies. */
   clientAddress: string;
@@ -76,8 +79,11 @@ interface EndpointBase<
   hasEffect?: true;
   /** Maximum size of the body in bytes; `BODY_BYTES_MAX.default` when omitted. */
   bodyBytesMax?: number;
-  /** `form` for a body of `application/x-www-form-urlencoded`; JSON when omitted. */
-  bodyType?: 'form';
+  /**
+   * `form` for a body of `application/x-www-form-urlencoded`; `file` for any bytes, which the handler receives as a stream
+   * while it runs. JSON when omitted.
+   */
+  bodyType?: 'form' | 'file';
   /** Maximum number of members and items on all levels of the body; 5,000 when omitted. */
   bodyValuesMax?: number;
   handle(request: Request): Promise<Result>;
@@ -93,12 +99,16 @@ interface AccountWrite
    * `Idempotency-Key` its writes are committed in a batch with those of others, so it needs no slot of its account.
    */
   isBatched?: true;
+  /** Work that waits for another server than the database. It precedes the handler, without a slot of the account. */
+  prepare?(request: AccountRequest): Promise<void>;
 }
 
 interface AccountRead extends EndpointBase<AccountPath, AccountRequest, 'GET'> {
   access: Access;
   /** Marks a read that takes the longer, the more data the account has: it needs a slot for slow reads, too. */
   isSlowRead?: true;
+  /** Marks a read whose response is a file. It takes a slot of the downloads, until the file is sent. */
+  isDownload?: true;
 }
 
 /** An endpoint for the account that its path names. */

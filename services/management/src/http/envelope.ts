@@ -1,3 +1,4 @@
+import { ArtifactStoreError } from '@runhook/artifacts';
 import { wellFormedText } from '@runhook/contract';
 import { isConversionRejection, isDatabaseUnavailable } from '@runhook/database';
 import { QueueUnavailableError } from '@runhook/queue';
@@ -13,6 +14,7 @@ import {
 } from './errors.ts';
 import type { Page } from './query-parameters.ts';
 import { type Log, requestState } from './request-telemetry.ts';
+import { type FileResponse, sendFile } from './send-file.ts';
 
 /** Result of an endpoint: the success form of the envelope (docs/contract.md#requests-and-responses). */
 export interface EndpointResponse {
@@ -29,6 +31,8 @@ export interface EndpointResponse {
   page?: { html: string; contentSecurityPolicy: string };
   /** A plain text, instead of the envelope, which browsers save as a file of that name. */
   text?: { content: string; fileName: string };
+  /** Replaces the envelope; `headers` must have `content-length`. */
+  file?: FileResponse;
   /** Marks a redirect, which has no envelope. */
   isBodiless?: true;
 }
@@ -56,10 +60,17 @@ export function sendResponse(response: Response, endpointResponse: EndpointRespo
     sendStream(response, stream);
     return;
   }
-  const { page, text, isBodiless } = endpointResponse;
+  const { page, text, isBodiless, file } = endpointResponse;
   if (text !== undefined) {
     response.status(code).set(headers).set('content-security-policy', "default-src 'none'; sandbox");
     response.attachment(text.fileName).type('text/plain').send(text.content);
+    return;
+  }
+  if (file !== undefined) {
+    response.status(code);
+    // Express would add a charset to the type.
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    sendFile(response, file);
     return;
   }
   if (page !== undefined) {
@@ -159,6 +170,7 @@ function apiErrorFor(thrown: unknown, requestId: string): ApiError {
   if (thrown instanceof ApiError) return thrown;
   if (isDatabaseUnavailable(thrown) || isConversionRejection(thrown)) return new UnavailableError();
   if (thrown instanceof QueueUnavailableError) return new UnavailableError();
+  if (thrown instanceof ArtifactStoreError) return new UnavailableError(thrown.message);
   // Express throws this for a path parameter that cannot be decoded, which identifies nothing.
   if (thrown instanceof URIError) return new NotFoundError();
   return bodyError(thrown) ?? new UnhandledError(requestId);

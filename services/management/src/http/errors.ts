@@ -125,6 +125,13 @@ export class KeyInUseError extends ConflictError {
   }
 }
 
+/** 411: an upload needs `Content-Length`, by which its size is checked before it is read. */
+export class LengthRequiredError extends ApiError {
+  constructor() {
+    super(411, 'length_required', 'Content-Length is required.');
+  }
+}
+
 /** 412: the resource has changed since the caller read it. */
 export class PreconditionFailedError extends ApiError {
   constructor(userMessage: string) {
@@ -133,8 +140,8 @@ export class PreconditionFailedError extends ApiError {
 }
 
 export class BodyTooLargeError extends ApiError {
-  constructor() {
-    super(413, 'body_too_large', 'The request body is too large.');
+  constructor(userMessage = 'The request body is too large.') {
+    super(413, 'body_too_large', userMessage);
   }
 }
 
@@ -142,6 +149,22 @@ export class UnsupportedContentTypeError extends ApiError {
   constructor() {
     super(415, 'unsupported_content_type', 'The request body must be JSON.', {
       developerMessage: 'content-type: must be application/json in UTF-8, not encoded',
+    });
+  }
+}
+
+/** 415: a file is stored as it is sent, so it must not be encoded. */
+export class UnsupportedContentEncodingError extends ApiError {
+  constructor() {
+    super(415, 'unsupported_content_encoding', 'A file must be sent without Content-Encoding.');
+  }
+}
+
+/** 416. @param size of the file in bytes */
+export class RangeNotSatisfiableError extends ApiError {
+  constructor(size: number) {
+    super(416, 'range_not_satisfiable', `The file has ${size} bytes: the range is outside of it.`, {
+      headers: { 'content-range': `bytes */${size}` },
     });
   }
 }
@@ -178,10 +201,10 @@ export class HeadersTooLargeError extends ApiError {
 
 const RETRY_AFTER_SECONDS = 5;
 
-/** 503: the database, the queue or this process is unavailable or overloaded. */
+/** 503: the database, the queue, the artifact store or this process is unavailable or overloaded. */
 export class UnavailableError extends ApiError {
-  constructor() {
-    super(503, 'unavailable', 'The service is temporarily unavailable.', {
+  constructor(userMessage = 'The service is temporarily unavailable.') {
+    super(503, 'unavailable', userMessage, {
       headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
     });
   }

@@ -25,13 +25,13 @@ import type { Log } from './request-telemetry.ts';
 export interface ClientTimeouts {
   /** For the headers of a request. */
   headersMs: number;
-  /** For a complete request. Must exceed the deadline of `readBody`, whose response is more specific. */
+  /** For a complete request. Must exceed the deadlines of `readBody` and of an upload, whose responses are more specific. */
   requestMs: number;
   /** For the rest of a body after the response was sent without it. */
   lingerMs: number;
 }
 
-const CLIENT_TIMEOUTS: ClientTimeouts = { headersMs: 10_000, requestMs: 30_000, lingerMs: 2_000 };
+const CLIENT_TIMEOUTS: ClientTimeouts = { headersMs: 10_000, requestMs: 1_200_000, lingerMs: 2_000 };
 /** Interval between two checks for clients that exceed these times. */
 const CHECK_INTERVAL_MS = 1_000;
 /**
@@ -136,6 +136,8 @@ function closeUnreadBody(request: IncomingMessage, response: ServerResponse, lin
   const { socket } = request;
   response.once('finish', () => {
     if (request.complete) return;
+    // A handler that stopped reading has paused the request, and a client that writes first would wait in vain.
+    request.resume();
     const timer = setTimeout(() => request.complete || socket.destroy(), lingerMs);
     timer.unref();
   });

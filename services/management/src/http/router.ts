@@ -26,6 +26,7 @@ import {
   UnavailableError,
   UnbatchedReportError,
 } from './errors.ts';
+import { type FileUpload, openUpload } from './file-upload.ts';
 import {
   type Idempotency,
   NO_RECORDING,
@@ -75,16 +76,11 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
         () => requestState(response).accountId,
       );
       if (mayBeLarge(endpoint, request)) await reserveMemory();
-      const body = await readBody(request, response, {
-        bytesMax: endpoint.bodyBytesMax,
-        valuesMax: endpoint.bodyValuesMax,
-        bodyMs: dependencies.bodyMs,
-        bodyType: endpoint.bodyType,
-      });
-      const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0);
+      const { body, file } = await readOrOpenBody(endpoint, dependencies, request, response);
+      const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0) + uploadMs(file);
       const guard = new CommitGuard();
       const beforeCommit = () => guard.commit();
-      const parsedRequest = { body, beforeCommit, reserveMemory, ...requestParts(request) };
+      const parsedRequest = { body, file, beforeCommit, reserveMemory, ...requestParts(request) };
       const endpointResponse = await respondWithinDeadline(responseMs, guard, () =>
         handle(parsedRequest, guard),
       );
@@ -92,6 +88,29 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
     });
   }
   return router;
+}
+
+/** Reads the body of an admitted request. A file is only opened: its handler reads it. */
+async function readOrOpenBody(
+  { bodyBytesMax, bodyValuesMax, bodyType }: Endpoint,
+  { bodyMs }: RouterDependencies,
+  request: Request,
+  response: Response,
+): Promise<Pick<ParsedRequest, 'body' | 'file'>> {
+  if (bodyType === 'file') {
+    const bytesMax = bodyBytesMax ?? 0;
+    return { body: undefined, file: openUpload(request, response, { bytesMax, graceMs: bodyMs }) };
+  }
+  const limits = { bytesMax: bodyBytesMax, valuesMax: bodyValuesMax };
+  return { body: await readBody(request, response, { ...limits, bodyMs, bodyType }) };
+}
+
+/** Time that a store may take to acknowledge a file, whose client has sent it. */
+const STORE_MS = 30_000;
+
+/** The time of a handler that reads a file, beyond that of others. */
+function uploadMs(file: FileUpload | undefined): number {
+  return file === undefined ? 0 : file.durationMaxMs + STORE_MS;
 }
 
 /** The remaining work of an admitted request. */
@@ -156,6 +175,7 @@ async function admit(
     await countCall(requestLimitKey(caller.principal, accountIdText), dependencies);
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;
+  if (isUpload(endpoint)) dependencies.budgets.uploads.requireCapacity(account.id);
   const { params } = request;
   const { budgets, reads } = dependencies;
   return async (parsedRequest, guard) => {
@@ -172,6 +192,11 @@ async function admit(
     };
     if (endpoint.extraTimeMs !== undefined)
       return await budgets.endpointTests.run(account.id, () => work(NO_RECORDING));
+    // An upload takes minutes, so it has no slot of the requests, whose work is a statement.
+    if (isUpload(endpoint)) return await budgets.uploads.run(account.id, () => work(NO_RECORDING_UNBATCHED));
+    if ('isDownload' in endpoint) return await runUntilSent(budgets, account.id, work, guard);
+    const { prepare } = endpoint as { prepare?: (request: AccountRequest) => Promise<void> };
+    if (prepare) await budgets.requests.runWithoutSlot(account.id, () => prepare(request));
     if (isBatched && key === null) {
       try {
         return await budgets.requests.runWithoutSlot(account.id, () => work(NO_RECORDING));
@@ -190,6 +215,32 @@ function requireCapacity(principal: Principal, accountIdText: string, { budgets 
   const accountId = integerIdFromText(accountIdText);
   const scope = accountId === null ? null : findScope(principal, accountId);
   if (scope) budgets.endpointTests.requireCapacity(scope.account.id);
+}
+
+/** Runs a download, which occupies its slot until the file is sent, or the client has disconnected. */
+function runUntilSent(
+  { downloads }: AccountBudgets,
+  accountId: number,
+  work: () => Promise<EndpointResponse>,
+  guard: CommitGuard,
+): Promise<EndpointResponse> {
+  return new Promise((resolve, reject) => {
+    const run = async () => {
+      const response = await work();
+      const content = response.file?.content;
+      if (content === null || content === undefined) return resolve(response);
+      const closed = new Promise((onClose) => content.once('close', onClose));
+      // Nothing reads the file of a request whose caller has got a 503.
+      if (guard.isCancelled) content.destroy();
+      resolve(response);
+      await closed;
+    };
+    downloads.run(accountId, run).catch(reject);
+  });
+}
+
+function isUpload({ bodyType }: Endpoint): boolean {
+  return bodyType === 'file';
 }
 
 async function countCall(budget: string, { requestLimit }: RouterDependencies): Promise<void> {
@@ -215,9 +266,12 @@ function requireSameOrigin(request: Request): void {
   if (!isSameOrigin(proof)) throw new AccessDeniedError('The request does not come from the console itself.');
 }
 
-/** Whether the body may be larger than those that other endpoints accept. A body of unknown length counts as large. */
-function mayBeLarge({ bodyBytesMax = 0 }: Endpoint, request: Request): boolean {
-  if (bodyBytesMax <= LARGE_BYTES) return false;
+/**
+ * Whether the body may be larger than those that other endpoints accept. A body of unknown length counts as large. A file
+ * is not held in memory.
+ */
+function mayBeLarge({ bodyBytesMax = 0, bodyType }: Endpoint, request: Request): boolean {
+  if (bodyBytesMax <= LARGE_BYTES || bodyType === 'file') return false;
   return (
     request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > LARGE_BYTES
   );
@@ -226,7 +280,7 @@ function mayBeLarge({ bodyBytesMax = 0 }: Endpoint, request: Request): boolean {
 function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'reserveMemory'> {
   const reportedAddress = request.ip ?? '';
   return {
-    param: (name) => request.params[name] as string,
+    param: (name) => [request.params[name] as string | string[]].flat().join('/'),
     query: request.query as ParsedRequest['query'],
     header: (name) => request.get(name),
     // A proxy may forward any text as the address of the client.
@@ -262,8 +316,8 @@ async function handleOnce(
   };
   const run = () =>
     key === null ? handleWith(recorder) : idempotency.runOnce({ ...keyedRequest, key }, handleWith);
-  // A call that waits for an external server writes nothing.
-  if (endpoint.extraTimeMs !== undefined) return await run();
+  // A call that waits for an external server writes nothing, and an upload may fail by its client or store.
+  if (endpoint.extraTimeMs !== undefined || isUpload(endpoint)) return await run();
   return await writes.track('isBatched' in endpoint ? 'reports' : 'configuration', run);
 }
 

@@ -59,8 +59,7 @@ export function createHttpApp(parts: HttpAppParts): Express {
   app.use(['/api', '/.well-known'], (request, response, next) => {
     response.set('cache-control', 'no-store');
     // Express treats `If-None-Match: *` as a match and would send a 304 without the envelope.
-    delete request.headers['if-none-match'];
-    delete request.headers['if-modified-since'];
+    Object.defineProperty(request, 'fresh', { value: false });
     next();
   });
   app.use(docsRoutes());

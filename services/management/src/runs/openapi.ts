@@ -1,4 +1,5 @@
 import { RUN_STATUSES, STORED_RUN_STATUSES } from '@runhook/contract';
+import { listArtifacts } from '../artifacts/openapi.ts';
 import {
   integerId,
   type Paths,
@@ -173,6 +174,7 @@ export const runPaths: Paths = {
 
   '/api/v2/accounts/{account_id}/runs/{run_id}/artifacts': {
     parameters: [parameter('AccountId'), parameter('RunId')],
+    get: listArtifacts,
     post: withIdempotencyKey({
       operationId: 'reportArtifacts',
       tags,

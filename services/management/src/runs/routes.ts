@@ -24,6 +24,8 @@ import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 export interface RunsEndpointDependencies {
   runs: Runs;
   baseUrl: BaseUrl;
+  /** Throws if the store does not have the files of a run: their ingestion is not reported then. */
+  confirmStored?: (accountId: number, runId: number) => Promise<void>;
 }
 
 /** Reports of job runners over REST (docs/contract.md#runs-and-jobs), on every plan. */
@@ -50,6 +52,7 @@ export function runsEndpoints(deps: RunsEndpointDependencies): AccountEndpoint[]
       path: `${RUNS_PATH}/:run_id/artifacts`,
       access: REPORT_RUNS,
       isBatched: true,
+      prepare: async (request) => deps.confirmStored?.(request.account.id, runIdOf(request)),
       handle: (request) => ingestArtifacts(deps, request),
     },
   ];

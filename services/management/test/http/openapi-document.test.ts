@@ -90,7 +90,7 @@ describe('the OpenAPI document', () => {
       methodsOf(item).map((method) => `${method} ${path.replace(/\/$/, '')}`),
     );
     const mounted = harness.endpoints.map(
-      ({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`,
+      ({ method, path }) => `${method} ${path.replaceAll(/[:*](\w+)/g, '{$1}')}`,
     );
     expect(documented.sort()).toEqual(mounted.sort());
   });

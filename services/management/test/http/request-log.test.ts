@@ -59,6 +59,8 @@ beforeEach(async () => {
         slowReads: NO_BUDGET,
         endpointTests: { ...NO_BUDGET, requireCapacity: () => undefined },
         largeBodies: NO_BUDGET,
+        uploads: { ...NO_BUDGET, requireCapacity: () => undefined },
+        downloads: NO_BUDGET,
       },
       reads: { recordWrite: () => undefined },
       writes: { track: (_, work) => work() },

@@ -136,6 +136,8 @@ export async function startRunsServer(
         slowReads: NO_BUDGET,
         endpointTests: { ...NO_BUDGET, requireCapacity: () => undefined },
         largeBodies: NO_BUDGET,
+        uploads: { ...NO_BUDGET, requireCapacity: () => undefined },
+        downloads: NO_BUDGET,
       },
       requestLimit: { consume: async () => ({ kind: 'accepted' }) },
       keyLimit: { consume: async () => ({ kind: 'accepted' }) },

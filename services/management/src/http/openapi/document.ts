@@ -1,4 +1,5 @@
 import { releaseVersion } from '@runhook/runtime';
+import { artifactPaths, artifactSchemas } from '../../artifacts/openapi.ts';
 import { auditPaths, auditSchemas } from '../../audit/openapi.ts';
 import { accountLogPaths, accountLogSchemas } from '../../deliveries/account-log-openapi.ts';
 import { incidentPaths, incidentSchemas } from '../../deliveries/incidents-openapi.ts';
@@ -41,6 +42,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...projectSchemas,
   ...runSchemas,
   ...runStepSchemas,
+  ...artifactSchemas,
   ...publishSchemas,
   ...identitySchemas,
   ...tokenSchemas,
@@ -100,6 +102,7 @@ const PATHS: Paths = withV2Status({
   ...projectPaths,
   ...runPaths,
   ...runStepPaths,
+  ...artifactPaths,
   ...publishPaths,
   ...identityPaths,
   ...tokenPaths,

@@ -27,7 +27,7 @@ export interface Schema {
   contentSchema?: Schema;
 }
 
-export type SchemaType = 'array' | 'boolean' | 'integer' | 'null' | 'object' | 'string';
+export type SchemaType = 'array' | 'boolean' | 'integer' | 'null' | 'number' | 'object' | 'string';
 
 export interface Reference {
   $ref: string;
@@ -62,13 +62,18 @@ export interface Response {
     'text/event-stream'?: MediaType;
     'text/html'?: MediaType;
     'text/plain'?: MediaType;
+    '*/*'?: MediaType;
   };
 }
 
 export interface RequestBody {
   description: string;
   required: boolean;
-  content: { 'application/json'?: MediaType; 'application/x-www-form-urlencoded'?: MediaType };
+  content: {
+    'application/json'?: MediaType;
+    'application/x-www-form-urlencoded'?: MediaType;
+    '*/*'?: MediaType;
+  };
 }
 
 /** Schemes that a request needs together; a list of these means alternatives. */

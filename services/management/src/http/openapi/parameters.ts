@@ -1,3 +1,4 @@
+import { PATH_CHARACTERS_MAX, PATH_PATTERN } from '@runhook/artifacts';
 import { LIMIT_DEFAULT, LIMIT_MAX, SEARCH_CHARACTERS_MAX } from '../query-parameters.ts';
 import {
   type Header,
@@ -36,6 +37,13 @@ export const PARAMETERS = {
   ProjectId: pathParameter('project_id', integerId('Id of the project.', 3)),
   EnvironmentId: pathParameter('environment_id', integerId('Id of the environment.', 4)),
   RunId: pathParameter('run_id', integerId('Id of the run.', 345)),
+  ArtifactPath: pathParameter('path', {
+    type: 'string',
+    maxLength: PATH_CHARACTERS_MAX,
+    pattern: PATH_PATTERN,
+    description: 'Path of the file. Its slashes may be escaped. No segment is `.` or contains `..`.',
+    examples: ['run_results.json'],
+  }),
   SessionId: pathParameter('session_id', SESSION_ID),
   IdempotencyKey: {
     name: 'Idempotency-Key',

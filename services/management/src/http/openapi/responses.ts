@@ -114,6 +114,12 @@ const FAILURES = {
       user: 'The delivery is still pending.',
     }),
   },
+  411: {
+    name: 'LengthRequired',
+    response: failureResponse(411, 'An upload has no `Content-Length`.', {
+      user: 'Content-Length is required.',
+    }),
+  },
   412: {
     name: 'PreconditionFailed',
     response: failureResponse(
@@ -139,6 +145,12 @@ const FAILURES = {
     response: failureResponse(415, 'The body is not `application/json` in UTF-8.', {
       user: 'The request body must be JSON.',
       developer: 'content-type: must be application/json in UTF-8, not encoded',
+    }),
+  },
+  416: {
+    name: 'RangeNotSatisfiable',
+    response: failureResponse(416, 'The range is outside of the file.', {
+      user: 'The file has 10 bytes: the range is outside of it.',
     }),
   },
   422: {
@@ -167,7 +179,7 @@ const FAILURES = {
     name: 'Unavailable',
     response: failureResponse(
       503,
-      'The database or the queue is not available.',
+      'The database, the queue or the artifact store is not available.',
       { user: 'The service is temporarily unavailable.' },
       RETRY_AFTER,
     ),
@@ -176,10 +188,10 @@ const FAILURES = {
 
 export type FailureCode = keyof typeof FAILURES;
 
-/** `components.responses`, without the 409, which each operation describes itself. */
+/** `components.responses`, without those that each operation describes itself. */
 export const RESPONSES: Record<string, Response> = Object.fromEntries(
   Object.entries(FAILURES)
-    .filter(([code]) => code !== '409')
+    .filter(([code]) => !['409', '411', '416'].includes(code))
     .map(([, { name, response }]) => [name, response]),
 );
 
