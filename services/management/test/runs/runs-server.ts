@@ -15,11 +15,13 @@ import {
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, testSecrets, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import type { AccountBudgets } from '../../src/http/account-budgets.ts';
+import { createBaseUrl } from '../../src/http/base-url.ts';
 import { createIdempotency } from '../../src/http/idempotency.ts';
 import { ReplicaReads } from '../../src/http/replica-reads.ts';
 import { createHttpApp } from '../../src/http/server.ts';
 import { findPrincipal, PrincipalCache } from '../../src/identity/find-principal.ts';
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
+import { runReadEndpoints } from '../../src/runs/read-routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
 import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
@@ -107,8 +109,13 @@ export async function startRunsServer(
   const principals = new PrincipalCache((credential) => findPrincipal(pool, credential));
   const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
   const reads = new ReplicaReads(pool, null);
+  const baseUrl = createBaseUrl(undefined);
   const app = createHttpApp({
-    endpoints: [...jobsEndpoints({ ...ofService, jobsMax: 1_000 }), ...runsEndpoints(runs, reads)],
+    endpoints: [
+      ...jobsEndpoints({ ...ofService, reads, baseUrl, jobsMax: 1_000 }),
+      ...runsEndpoints({ runs, baseUrl }),
+      ...runReadEndpoints({ runs, reads, prisma: ofService.prisma, baseUrl }),
+    ],
     routing: {
       reads,
       writes: options.writes ?? UNTRACKED_WRITES,
