@@ -53,7 +53,7 @@ export const UNSERVED_RESOURCES: Readonly<Record<string, readonly string[]>> = {
     'managed-repositories',
     'profiles',
     'repositories',
-    'runs',
+    'runs/{run_id}/timing',
     'semantic-layer-configurations',
     'semantic-layer-credentials',
   ],
@@ -62,7 +62,7 @@ export const UNSERVED_RESOURCES: Readonly<Record<string, readonly string[]>> = {
 /** Methods of the family on paths that are served with other methods. */
 export const UNSERVED_METHODS: Readonly<Record<string, readonly string[]>> = {
   '/api/{version}/accounts/{account_id}/projects': ['POST'],
-  '/api/{version}/accounts/{account_id}/projects/{project_id}': ['POST', 'PATCH', 'DELETE'],
+  '/api/{version}/accounts/{account_id}/projects/{project_id}': ['POST', 'DELETE'],
   '/api/{version}/accounts/{account_id}/environments': ['POST'],
   '/api/{version}/accounts/{account_id}/environments/{environment_id}': ['POST', 'DELETE'],
   '/api/{version}/accounts/{account_id}/projects/{project_id}/environments': ['POST'],
@@ -79,7 +79,7 @@ const patternOf = (path: string) => path.replaceAll(/\{(\w+)\}/g, (_, name) => P
 const RESOURCES = Object.entries(UNSERVED_RESOURCES).flatMap(([parent, resources]) =>
   resources.map((resource) => ({
     path: `${parent}/${resource}`,
-    pattern: new RegExp(`^${patternOf(parent)}/${resource}(/|$)`),
+    pattern: new RegExp(`^${patternOf(`${parent}/${resource}`)}(/|$)`),
   })),
 );
 

@@ -119,7 +119,7 @@ describe('GET …/jobs/', () => {
 
   test('returns an empty list for an account without jobs', async () => {
     const { json } = await server.call('GET', '/jobs/');
-    expect(json).toEqual({
+    expect(json).toMatchObject({
       data: [],
       status: { code: 200 },
       extra: { pagination: { total_count: 0, count: 0 }, filters: { offset: 0, limit: 10 } },
