@@ -43,6 +43,7 @@ const BY_HAND: Record<string, string> = {
   'oidc/identities.ts': 'leases and due times by PostgreSQL’s clock, which all processes share.',
   'runs/published-events.ts':
     'this is the hot path, where one statement records the events of concurrent calls.',
+  'runs/recent-runs.ts': 'DISTINCT ON returns the latest run of each job, from a bounded number of runs.',
   'runs/report-statements.ts':
     'this is the hot path, where one statement records the reports of many runners.',
   'runs/run-counters.ts':

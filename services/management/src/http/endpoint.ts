@@ -149,6 +149,8 @@ export const READ_AUDIT: Access = { action: 'read_audit', webhooks: false, meter
 export const READ_TOKENS: Access = { action: 'read_tokens', webhooks: false, metered: true };
 export const READ_RUNS: Access = { action: 'read', webhooks: false, metered: false };
 export const REPORT_RUNS: Access = { action: 'report_runs', webhooks: false, metered: false };
+/** Access to changes of jobs: metered, because all processes then read their cached callers and jobs again. */
+export const CHANGE_JOBS: Access = { ...REPORT_RUNS, metered: true };
 
 const UNAVAILABLE = {
   plan: 'Webhooks are available on the Team and Enterprise plans only.',

@@ -121,7 +121,7 @@ export async function startRunsServer(
   const baseUrl = createBaseUrl(undefined);
   const app = createHttpApp({
     endpoints: [
-      ...jobsEndpoints({ ...ofService, jobsMax: 1_000 }),
+      ...jobsEndpoints({ ...ofService, reads, baseUrl, jobsMax: 1_000 }),
       ...runsEndpoints({ runs, baseUrl }),
       ...runReadEndpoints({ runs, reads, ...ofService, baseUrl }),
       ...runStepsEndpoints({ pool, stepsBytesMax }),
