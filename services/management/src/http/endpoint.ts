@@ -25,6 +25,8 @@ export interface ParsedRequest {
   clientAddress: string;
   /** Whether the request came over https, as reported by trusted proxies. */
   secure: boolean;
+  /** Scheme and host of the request, as reported by trusted proxies. */
+  origin: string;
   /**
    * Must be called immediately before the COMMIT of a change, and before any request to another server. Throws if the
    * caller has got a 503 because the deadline was missed. Handlers that use the request's `recorder` need not call it.
@@ -67,6 +69,8 @@ interface EndpointBase<
   extraTimeMs?: number;
   /** Marks a GET with an external effect: from a console session its origin is checked as that of a POST. */
   hasEffect?: true;
+  /** Marks a GET whose response contains a secret, which must not be compressed (BREACH). */
+  hasSecret?: true;
   /** Maximum size of the body in bytes; `BODY_BYTES_MAX.default` when omitted. */
   bodyBytesMax?: number;
   /** `form` for a body of `application/x-www-form-urlencoded`; JSON when omitted. */

@@ -33,6 +33,7 @@ import {
   withCommitCheck,
 } from './idempotency.ts';
 import { type LimitResult, requestLimitKey } from './limits.ts';
+import { requireUtf8Query } from './query-encoding.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { recordCaller, requestState } from './request-telemetry.ts';
 
@@ -80,7 +81,9 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       const endpointResponse = await respondWithinDeadline(responseMs, guard, () =>
         handle(parsedRequest, guard),
       );
-      sendResponse(response, endpointResponse);
+      // Responses to writes are short, and those to a creation or a rotation contain a secret.
+      const isCompressible = endpoint.method === 'GET' && endpoint.hasSecret !== true;
+      await sendResponse(response, endpointResponse, isCompressible);
     });
   }
   return router;
@@ -208,6 +211,7 @@ function requireSameOrigin(request: Request): void {
 }
 
 function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit'> {
+  requireUtf8Query(request.url);
   const reportedAddress = request.ip ?? '';
   return {
     param: (name) => request.params[name] as string,
@@ -216,6 +220,7 @@ function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCom
     // A proxy may forward any text as the address of the client.
     clientAddress: isIP(reportedAddress) === 0 ? (request.socket.remoteAddress ?? '') : reportedAddress,
     secure: request.secure,
+    origin: `${request.protocol}://${request.host}`,
   };
 }
 

@@ -15,6 +15,7 @@ import {
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, testSecrets, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import type { AccountBudgets } from '../../src/http/account-budgets.ts';
+import { createBaseUrl } from '../../src/http/base-url.ts';
 import { createIdempotency } from '../../src/http/idempotency.ts';
 import { ReplicaReads } from '../../src/http/replica-reads.ts';
 import { createHttpApp } from '../../src/http/server.ts';
@@ -124,6 +125,7 @@ export async function startRunsServer(
       idempotency: createIdempotency({ pool, secrets: testSecrets, onError: () => undefined }),
       deadlineMs: WAIT_TIMEOUT_MS,
     },
+    baseUrl: createBaseUrl(undefined),
     trustedProxyCidrs: [],
     probes: async () => false,
     log: { info: () => {}, warn: () => {}, error: () => {} },
