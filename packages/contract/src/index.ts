@@ -57,6 +57,16 @@ export {
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
+export {
+  isFinalRunStatus,
+  isStoredRunStatus,
+  RUN_STATUSES,
+  type RunStatusCode,
+  runStatusOfCode,
+  runStatusOfText,
+  STORED_RUN_STATUSES,
+  type StoredRunStatus,
+} from './run-statuses.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
 export {
   mappedShards,
@@ -120,4 +130,10 @@ export {
   truncateWithEllipsis,
   wellFormedText,
 } from './text.ts';
-export { isIsoSecondsTime, microsText, nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';
+export {
+  isIsoSecondsTime,
+  microsecondTimestamp,
+  microsText,
+  nanosecondTimestamp,
+  secondsTimestamp,
+} from './timestamps.ts';

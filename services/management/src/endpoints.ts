@@ -3,7 +3,7 @@ import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Clock, Logger, Traces } from '@runhook/runtime';
-import { auditEndpoint } from './audit/routes.ts';
+import { auditEndpoints } from './audit/routes.ts';
 import { accountLogEndpoints } from './deliveries/account-log-routes.ts';
 import { incidentsEndpoint } from './deliveries/incidents.ts';
 import { ratesEndpoint } from './deliveries/rates.ts';
@@ -13,6 +13,7 @@ import { deliveryEndpoints } from './deliveries/routes.ts';
 import { serviceStateEndpoint } from './deliveries/service-state.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
 import { createAccountBudgets } from './http/account-budgets.ts';
+import { createBaseUrl } from './http/base-url.ts';
 import { Bulkhead } from './http/bulkhead.ts';
 import { addressNetwork } from './http/client-network.ts';
 import { DEADLINE_MS, type Endpoint } from './http/endpoint.ts';
@@ -31,6 +32,7 @@ import { type Oidc, openOidc, withoutPasswords } from './oidc/open-oidc.ts';
 import { oidcSettings } from './oidc/settings.ts';
 import { publishEndpoint } from './runs/publish-routes.ts';
 import { createPublishedEvents } from './runs/published-events.ts';
+import { runReadEndpoints } from './runs/read-routes.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
 import { createRuns } from './runs/runs.ts';
@@ -177,6 +179,7 @@ export function createEndpoints(
   );
   const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
   const { publicUrl } = settings;
+  const baseUrl = createBaseUrl(publicUrl);
   const passwordEndpoints = [
     ...sessionEndpoints({ prisma, sessions, signIn, deviceCookies, publicUrl }),
     changePasswordEndpoint({ prisma, passwords, limits: signInLimits, deviceCookies }),
@@ -218,10 +221,11 @@ export function createEndpoints(
     incidentsEndpoint({ prisma, reads }),
     serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
     ...jobsEndpoints({ prisma, jobsMax: settings.jobsPerAccount }),
-    ...runsEndpoints(runs, reads),
+    ...runsEndpoints({ runs, baseUrl }),
+    ...runReadEndpoints({ runs, reads, prisma, baseUrl }),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
-    auditEndpoint({ prisma }),
+    ...auditEndpoints({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
     tokensEndpoint({ prisma }),
     ...(passwordSignIn ? passwordEndpoints : withoutPasswords(passwordEndpoints, PASSWORD_ROUTES)),

@@ -1,8 +1,9 @@
-import { RUN_STATUS_CODES, secondsTimestamp } from '@runhook/contract';
+import { isFinalRunStatus, microsecondTimestamp } from '@runhook/contract';
 import type { JobView } from '@runhook/database';
 import type { JobAtVersion } from './job-cache.ts';
 import { keyOf, type RunWrite } from './report-statements.ts';
-import type { RunStart, RunView } from './routes.ts';
+import type { RunStart } from './routes.ts';
+import type { RunView } from './run-view.ts';
 import { type RunCall, type RunState, runEvent, transitionRun } from './transitions.ts';
 
 /** A job runner's report of one run. */
@@ -97,15 +98,19 @@ function planChange(pending: PendingReport, content: Change, run: RunView, versi
   const transition = transitionRun(stateOf(run), content.transition);
   if (transition.kind === 'conflict') return { pending, outcome: transition };
   if (transition.kind === 'unchanged') return { pending, outcome: { kind: 'recorded', run } };
-  const changed = applyChange(run, transition.state, content.details(secondsOf(arrivedAtMs)));
+  const changed = applyChange(
+    run,
+    transition.state,
+    content.details(microsecondTimestamp(new Date(arrivedAtMs))),
+  );
   const events = transition.events.map((eventType) => runEvent(eventType, changed, arrivedAtMs));
   return { pending, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
 }
 
 /** Sets only the missing fields of a run that has already ended: the first report of its end is kept. */
 function applyChange(run: RunView, { status, hasFinishTime }: RunState, details: Partial<RunView>): RunView {
-  const changes = run.status === 'Running' ? details : missingFields(run, details);
-  const changed = { ...run, ...changes, status, status_code: RUN_STATUS_CODES[status] };
+  const changes = isFinalRunStatus(run.status) ? missingFields(run, details) : details;
+  const changed = { ...run, ...changes, status };
   return hasFinishTime ? { ...changed, finished_at: changed.finished_at ?? changed.errored_at } : changed;
 }
 
@@ -125,11 +130,11 @@ function existingRunOutcome(run: RunView | undefined, fields: RunStart): ReportO
 function newRun(job: JobView, id: number, { content, arrivedAtMs }: Report): RunView {
   if (content.call !== 'start') throw new TypeError('only a start makes a run');
   const { fields } = content;
+  const arrivedAt = microsecondTimestamp(new Date(arrivedAtMs));
   return {
     id,
     account_id: job.account_id,
     job_id: job.id,
-    job_definition_id: job.id,
     job_name: job.name,
     project_id: job.project_id,
     project_name: job.project_name,
@@ -137,13 +142,16 @@ function newRun(job: JobView, id: number, { content, arrivedAtMs }: Report): Run
     environment_name: job.environment_name,
     engine_version: fields.engine_version,
     status: 'Running',
-    status_code: RUN_STATUS_CODES.Running,
     status_message: null,
     reason: fields.reason ?? null,
-    started_at: fields.started_at ?? secondsOf(arrivedAtMs),
+    // Replaced with the time on record when the run is written.
+    created_at: arrivedAt,
+    started_at: fields.started_at ?? arrivedAt,
     finished_at: null,
     errored_at: null,
     artifacts_ingested_at: null,
+    trigger: null,
+    retry_of: null,
   };
 }
 
@@ -157,8 +165,4 @@ function stateOf(run: RunView): RunState {
     hasFinishTime: run.finished_at !== null,
     hasArtifacts: run.artifacts_ingested_at !== null,
   };
-}
-
-function secondsOf(timeMs: number): string {
-  return secondsTimestamp(new Date(timeMs));
 }

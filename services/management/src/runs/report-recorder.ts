@@ -155,9 +155,13 @@ export class ReportRecorder {
     const retries: PendingReport[] = [];
     for (const { pending, write } of writes) {
       const { run, events, expected, traceContext } = write;
-      if (written.has(runKey(pending))) {
+      const createdAt = written.get(runKey(pending));
+      if (createdAt !== undefined) {
         results[pending.index] = {
-          outcome: { kind: expected === null ? 'started' : 'recorded', run },
+          outcome:
+            createdAt === null
+              ? { kind: 'recorded', run }
+              : { kind: 'started', run: { ...run, created_at: createdAt } },
           events: events.map((event) => ({ event, traceContext })),
         };
       } else if (write.version !== version)

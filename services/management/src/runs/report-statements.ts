@@ -12,8 +12,8 @@ import {
   unnestSql,
   unnestValues,
 } from '@runhook/database';
-import type { RunView } from './routes.ts';
-import { RUN, RUN_COLUMNS, type RunRow, toRunView } from './statements.ts';
+import type { RunView } from './run-view.ts';
+import { RUN, RUN_COLUMNS, type RunRow, timeSql, toRunView } from './statements.ts';
 import type { RunState } from './transitions.ts';
 
 /** Rows with the value of `cache_version`, both from one snapshot. */
@@ -154,7 +154,7 @@ const startSql = (firstParameter: number, conflictClause: string) => `
   JOIN current ON current.version = s.version
   WHERE (SELECT true FROM runs r WHERE r.account_id = s.account_id AND r.id = s.id) IS NULL
   ${conflictClause}
-  RETURNING account_id, id`;
+  RETURNING account_id, id, ${timeSql('created_at')}`;
 
 /** Columns of changed runs. */
 const CHANGED_COLUMNS: UnnestColumns<RunWrite> = {
@@ -217,12 +217,12 @@ function recordSql(
   let firstParameter = 1;
   if (kinds !== 'changes') {
     parts.push(`started AS (${startSql(firstParameter, conflictClause)})`);
-    doneSelects.push('SELECT account_id, id FROM started');
+    doneSelects.push('SELECT account_id, id, created_at FROM started');
     firstParameter += unnestParameterCount(STARTED_COLUMNS);
   }
   if (kinds !== 'starts') {
     parts.push(`changed AS (${changeSql(firstParameter, lockClause)})`);
-    doneSelects.push('SELECT account_id, id FROM changed');
+    doneSelects.push('SELECT account_id, id, NULL AS created_at FROM changed');
     firstParameter += unnestParameterCount(CHANGED_COLUMNS);
   }
   return `
@@ -239,7 +239,7 @@ function recordSql(
     ), opened AS (
       INSERT INTO undispatched_events (day, event_id, account_id) SELECT day, id, account_id FROM sent
     )
-    SELECT current.version, done.account_id, done.id FROM current LEFT JOIN done ON true`;
+    SELECT current.version, done.account_id, done.id, done.created_at FROM current LEFT JOIN done ON true`;
 }
 
 const DO_NOTHING_ON_CONFLICT = 'ON CONFLICT (account_id, id) DO NOTHING';
@@ -267,17 +267,20 @@ const RECORDED_ROW = {
   version: column.digits,
   account_id: column.orNull(column.digits),
   id: column.orNull(column.digits),
+  /** Null for a changed run. */
+  created_at: column.orNull(column.text),
 };
 
 /**
- * Returns the keys of the runs that were written with their events ({@link keyOf}). Runs must not repeat within a call.
+ * Returns the keys of the runs that were written with their events ({@link keyOf}), each with the time on record of a
+ * started run, else null. Runs must not repeat within a call.
  * @param isBatched does not wait for a run that another transaction has locked
  */
 export async function recordRuns(
   database: Queryable,
   unsorted: readonly RunWrite[],
   isBatched: boolean,
-): Promise<{ version: string; written: Set<string> }> {
+): Promise<{ version: string; written: Map<string, string | null> }> {
   const writes = unsorted
     .map((write) => ({ key: keyOf({ accountId: write.run.account_id, id: write.run.id }), ...write }))
     .sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -301,8 +304,8 @@ export async function recordRuns(
         return execute('both', RETRY_STATEMENT);
       })
     : await execute('both', TRANSACTION_STATEMENT);
-  const written = new Set<string>();
-  for (const { account_id: accountId, id } of rows)
-    if (accountId !== null && id !== null) written.add(`${accountId}/${id}`);
+  const written = new Map<string, string | null>();
+  for (const { account_id: accountId, id, created_at: createdAt } of rows)
+    if (accountId !== null && id !== null) written.set(`${accountId}/${id}`, createdAt);
   return { version: versionOf(rows), written };
 }

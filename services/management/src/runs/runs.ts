@@ -7,7 +7,8 @@ import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts'
 import type { Relay } from './relay.ts';
 import type { Report, ReportOutcome } from './report-plans.ts';
 import { ReportRecorder, type ReportResult } from './report-recorder.ts';
-import type { RunFinish, RunStart, RunView } from './routes.ts';
+import type { RunFinish, RunStart } from './routes.ts';
+import type { RunView } from './run-view.ts';
 import { findRun } from './statements.ts';
 
 /** The caller of a report, and the recorder of its response. */

@@ -4,13 +4,16 @@ import {
   EVENT_TYPE_TABLE,
   EVENT_TYPES,
   type EventType,
+  isFinalRunStatus,
   type JobRunEvent,
   nanosecondTimestamp,
+  RUN_STATUS_CODES,
   RUN_TIMES,
   type RunDetails,
   type RunStatus,
+  type StoredRunStatus,
 } from '@runhook/contract';
-import type { RunView } from './routes.ts';
+import type { RunView } from './run-view.ts';
 
 /** Statuses with which a job runner may finish a run (docs/contract.md#runs-and-jobs). */
 export const FINISH_STATUSES = ['success', 'errored', 'cancelled'] as const;
@@ -19,7 +22,7 @@ export type FinishStatus = (typeof FINISH_STATUSES)[number];
 
 /** The fields of a run that determine its next transition. */
 export interface RunState {
-  status: RunStatus;
+  status: StoredRunStatus;
   /** False while the run is running, and after a published `job.run.errored`, which has no finish time. */
   hasFinishTime: boolean;
   hasArtifacts: boolean;
@@ -54,7 +57,7 @@ export function transitionRun(state: RunState | null, call: RunCall): RunTransit
 
 function finish(state: RunState, status: Exclude<RunStatus, 'Running'>): RunTransition {
   if (state.status === status && state.hasFinishTime) return { kind: 'unchanged' };
-  if (state.status !== 'Running' && state.status !== status) {
+  if (isFinalRunStatus(state.status) && state.status !== status) {
     return { kind: 'conflict', message: `The run has ended as ${state.status} and cannot end as ${status}.` };
   }
   return changeTo(state, { ...state, status, hasFinishTime: true });
@@ -62,7 +65,7 @@ function finish(state: RunState, status: Exclude<RunStatus, 'Running'>): RunTran
 
 /** Uses the time of the error as the finish time of a run that has ended without a known finish. */
 function ingestArtifacts(state: RunState): RunTransition {
-  const hasFinishTime = state.status !== 'Running';
+  const hasFinishTime = isFinalRunStatus(state.status);
   if (state.hasArtifacts && state.hasFinishTime === hasFinishTime) return { kind: 'unchanged' };
   return changeTo(state, { ...state, hasFinishTime, hasArtifacts: true });
 }
@@ -83,7 +86,7 @@ function waitsForArtifacts(eventType: EventType): boolean {
 /** Returns the types of events whose conditions the run meets after the transition but did not meet before. */
 function eventsOf(previous: RunState | null, current: RunState): EventType[] {
   const isReached = (eventType: EventType, { status, hasFinishTime, hasArtifacts }: RunState) =>
-    EVENT_TYPE_TABLE[eventType].statuses.includes(status) &&
+    EVENT_TYPE_TABLE[eventType].statuses.some((reached) => reached === status) &&
     (!waitsForArtifacts(eventType) || (hasFinishTime && hasArtifacts));
   return ORDERED_TYPES.filter((type) => isReached(type, current) && !(previous && isReached(type, previous)));
 }
@@ -103,30 +106,41 @@ export function runEvent(
 ): JobRunEvent {
   const timestamp = nanosecondTimestamp(new Date(arrivedAtMs).toISOString()) as string;
   const identity = { eventId, accountId: run.account_id, timestamp };
-  return createEvent(eventType, identity, runDetails(run), (time) =>
-    requireTime(run[RUN_TIMES[time].runField], run, eventType),
+  return createEvent(eventType, identity, runDetails(run, eventType), (time) =>
+    payloadTime(requireReported(run[RUN_TIMES[time].runField], run, eventType)),
   );
 }
 
-function runDetails(run: RunView): RunDetails {
+function runDetails(run: RunView, eventType: EventType): RunDetails {
+  const runStatus = requireReported(isPayloadStatus(run.status) ? run.status : null, run, eventType);
   return {
     jobId: String(run.job_id),
     jobName: run.job_name,
     runId: String(run.id),
     environmentId: String(run.environment_id),
     environmentName: run.environment_name,
-    engineVersion: run.engine_version,
+    engineVersion: requireReported(run.engine_version, run, eventType),
     projectName: run.project_name,
     projectId: String(run.project_id),
-    runStatus: run.status,
-    runStatusCode: run.status_code,
+    runStatus,
+    runStatusCode: RUN_STATUS_CODES[runStatus],
     runStatusMessage: run.status_message ?? NO_TEXT,
     runReason: run.reason ?? NO_TEXT,
-    runStartedAt: run.started_at,
+    runStartedAt: payloadTime(requireReported(run.started_at, run, eventType)),
   };
 }
 
-function requireTime(time: string | null, run: RunView, eventType: EventType): string {
-  if (time === null) throw new TypeError(`run ${run.id} has no time for ${eventType}`);
-  return time;
+/** A queued or starting run sends no events. */
+function isPayloadStatus(status: RunView['status']): status is RunStatus {
+  return Object.hasOwn(RUN_STATUS_CODES, status);
+}
+
+/** Truncates fractions of a second instead of rounding, since a run must not start in the future. */
+function payloadTime(time: string): string {
+  return `${time.slice(0, 19)}Z`;
+}
+
+function requireReported<T>(value: T | null, run: RunView, eventType: EventType): T {
+  if (value === null) throw new TypeError(`run ${run.id} lacks a value for ${eventType}`);
+  return value;
 }

@@ -21,6 +21,7 @@ import { ReplicaReads } from '../../src/http/replica-reads.ts';
 import { createHttpApp } from '../../src/http/server.ts';
 import { findPrincipal, PrincipalCache } from '../../src/identity/find-principal.ts';
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
+import { runReadEndpoints } from '../../src/runs/read-routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
 import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
@@ -63,6 +64,11 @@ export interface RunsServer {
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer as a client reads it
 export type Json = any;
+
+/** Removes the durations of a run, which grow while it is in progress. */
+export function withoutDurations(run: Json): Json {
+  return Object.fromEntries(Object.entries(run).filter(([name]) => !name.includes('duration')));
+}
 
 export interface SentEvent {
   eventId: string;
@@ -108,8 +114,13 @@ export async function startRunsServer(
   const principals = new PrincipalCache((credential) => findPrincipal(pool, credential));
   const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
   const reads = new ReplicaReads(pool, null);
+  const baseUrl = createBaseUrl(undefined);
   const app = createHttpApp({
-    endpoints: [...jobsEndpoints({ ...ofService, jobsMax: 1_000 }), ...runsEndpoints(runs, reads)],
+    endpoints: [
+      ...jobsEndpoints({ ...ofService, jobsMax: 1_000 }),
+      ...runsEndpoints({ runs, baseUrl }),
+      ...runReadEndpoints({ runs, reads, prisma: ofService.prisma, baseUrl }),
+    ],
     routing: {
       reads,
       writes: options.writes ?? UNTRACKED_WRITES,
