@@ -4,7 +4,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Client as Assistant } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { type Client, createClient } from '@runhook/client';
 import { verify } from '@runhook/contract';
 import { createServiceToken } from '@runhook/database';
@@ -235,6 +237,136 @@ test('files of a run are uploaded, listed and downloaded', async () => {
   expect(await runhook('artifacts', 'download', '40', 'missing')).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('The run has no such artifact.'),
+  });
+});
+
+describe('the server of the Model Context Protocol', () => {
+  /** Starts the built program as assistants do, and returns the results of tools as text. */
+  async function startTools(...args: string[]) {
+    const assistant = new Assistant({ name: 'a test', version: '1' });
+    const protocolErrors: Error[] = [];
+    assistant.onerror = (error) => protocolErrors.push(error);
+    const main = fileURLToPath(new URL('../packages/cli/dist/main.js', import.meta.url));
+    const parameters = {
+      command: process.execPath,
+      args: [main, 'mcp', ...args],
+      env,
+      stderr: 'pipe' as const,
+    };
+    await assistant.connect(new StdioClientTransport(parameters));
+    const results: string[] = [];
+    return {
+      assistant,
+      protocolErrors,
+      results,
+      async call(name: string, values: Record<string, unknown> = {}) {
+        const { content, isError = false } = await assistant.callTool({ name, arguments: values });
+        const [{ text = '' } = {}] = content as { text?: string }[];
+        results.push(text);
+        return { isError, text, json: isError ? null : JSON.parse(text) };
+      },
+    };
+  }
+
+  test('is read-only, and names failing webhooks, their causes, deliveries and runs without secrets', async () => {
+    const { hmac_secret: secret } = await json(
+      0,
+      'webhooks',
+      'create',
+      '--name',
+      'Watched',
+      '--endpoint',
+      endpoint.url,
+    );
+    endpoint.respondWith({ status: 500, body: `called with ${env.RUNHOOK_TOKEN}` });
+    for (const run of [11, 12]) await report(run);
+    const tools = await startTools();
+    const { tools: listed } = await tools.assistant.listTools();
+    expect(listed.map(({ name }) => name)).toEqual([
+      'list_failing_webhooks',
+      'list_run_notifications',
+      'get_delivery',
+      'get_run_logs',
+    ]);
+    for (const { annotations, description } of listed) {
+      expect(annotations).toMatchObject({ readOnlyHint: true });
+      expect(description).toMatch(/Changes nothing\.$/);
+    }
+    expect(tools.assistant.getInstructions()).toMatch(/read-only.*--allow-changes/);
+
+    const [incident] = await eventually(async () => {
+      const { json: incidents } = await tools.call('list_failing_webhooks');
+      expect(incidents).toMatchObject([{ webhook_name: 'Watched', status: 'open', failed_deliveries: 2 }]);
+      return incidents;
+    });
+    expect(incident.causes).toMatchObject([{ http_status_code: '500', advice: expect.stringMatching(/\S/) }]);
+    const { json: notified } = await tools.call('list_run_notifications', { run_id: 11 });
+    expect(notified).toMatchObject({
+      events: [{ event_type: 'job.run.started', state: 'matched', notified_webhooks: 1 }],
+      deliveries: [{ webhook_name: 'Watched', last_http_status_code: '500', status: 'failed' }],
+    });
+    const [{ delivery_id }] = notified.deliveries;
+    expect((await tools.call('get_delivery', { webhook: 'Watched', delivery_id })).json).toMatchObject({
+      payload: { eventType: 'job.run.started' },
+      attempt_results: expect.arrayContaining([
+        expect.objectContaining({ http_status_code: '500', response_body: 'called with rhs_[removed]' }),
+      ]),
+    });
+    expect((await tools.call('get_run_logs', { run_id: 11 })).json).toMatchObject({ run_id: 11, steps: [] });
+
+    expect(await tools.call('get_run_logs', { run_id: 99 })).toMatchObject({
+      isError: true,
+      text: 'There is no run 99.',
+    });
+    expect(await tools.call('get_delivery', { webhook: 'watched', delivery_id })).toMatchObject({
+      isError: true,
+      text: expect.stringMatching(/^There is no webhook named watched\. Similar: wsu_/),
+    });
+    expect(await tools.call('redeliver', { webhook: 'Watched', delivery_ids: [delivery_id] })).toMatchObject({
+      isError: true,
+    });
+    await tools.assistant.close();
+    expect(tools.protocolErrors).toEqual([]);
+    for (const text of tools.results)
+      for (const hidden of [secret, env.RUNHOOK_TOKEN]) expect(text).not.toContain(hidden);
+  });
+
+  test('tests, redelivers and recovers if changes are allowed, and says what each tool changes', async () => {
+    const tools = await startTools('--allow-changes');
+    const { tools: listed } = await tools.assistant.listTools();
+    const changing = listed.filter(({ annotations }) => annotations?.readOnlyHint === false);
+    expect(changing.map(({ name }) => name)).toEqual([
+      'test_endpoint',
+      'redeliver',
+      'recover',
+      'trigger_run',
+    ]);
+    for (const { description } of changing) expect(description).toContain(' Changes: ');
+
+    endpoint.respondWith(200);
+    expect((await tools.call('test_endpoint', { webhook: 'Watched' })).json).toMatchObject({
+      endpoint: new URL(endpoint.url).origin,
+      is_accepted: true,
+      http_status_code: '200',
+    });
+    const { json: notified } = await tools.call('list_run_notifications', { run_id: 12 });
+    const [{ delivery_id }] = notified.deliveries;
+    const delivery_ids = [delivery_id, 'wdl_unknown'];
+    const sent = await tools.call('redeliver', { webhook: 'Watched', delivery_ids });
+    expect(sent.json).toMatchObject([
+      { delivery_id, status: 'pending' },
+      { delivery_id: 'wdl_unknown', error: expect.stringMatching(/\S/) },
+    ]);
+    const recovery = await tools.call('recover', { webhook: 'Watched', since: '2026-01-01T00:00:00Z' });
+    expect(recovery.json).toMatchObject({ recovery_id: expect.stringMatching(/^wrc_/) });
+    expect(await tools.call('trigger_run', { job: 'No such job', cause: 'a test' })).toMatchObject({
+      isError: true,
+      text: 'There is no job named No such job.',
+    });
+    await tools.assistant.close();
+    expect(tools.protocolErrors).toEqual([]);
+    expect(await runhook('webhooks', 'delete', 'Watched', '--yes')).toMatchObject({ code: 0 });
+    endpoint.respondWith(418);
   });
 });
 

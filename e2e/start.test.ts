@@ -158,16 +158,25 @@ test('npm start restarts a service that dies, and dev.json has its new pid', asy
 });
 
 test(
-  'npm start ends the processes that a killed npm start left, and keeps the data',
+  'npm start ends the processes that a killed npm start left, keeps the data, and uses a rotated secret',
   async () => {
     const killed = running as RunningStart;
-    const { account, processes } = killed.dev();
+    const { account, processes, baseUrl, subscription, serviceToken } = killed.dev();
+    const path = `/api/v3/accounts/${account.id}/webhooks/subscription/${subscription.id}/rotate-secret`;
+    const rotation = await fetch(baseUrl + path, {
+      method: 'POST',
+      headers: { authorization: `Token ${serviceToken}`, 'content-type': 'application/json' },
+      body: '{"overlap_hours": 0}',
+    });
+    const { hmac_secret: hmacSecret } = ((await rotation.json()) as { data: { hmac_secret: string } }).data;
     killed.process.kill('SIGKILL');
     await killed.exited;
     running = runStart(home);
     await running.waitFor('Ready in');
     expect(running.output()).toContain(`ending its management (pid ${processes.management})`);
     expect(running.dev().account).toEqual(account);
+    expect(running.dev().subscription).toEqual({ id: subscription.id, hmacSecret });
+    expect(running.output()).not.toContain('NOT verified');
   },
   START_TIMEOUT_MS,
 );

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { rotatingSecret, secretsAt } from '@runhook/contract';
 import {
   addMembership,
   createAccount,
@@ -96,6 +97,7 @@ async function seedDemo(seeding: Seeding): Promise<DemoAccount> {
   const serviceToken = await ensureToken(seeding, account.id, 'serviceToken', 'demo-admin', 'account_admin');
   const runnerToken = await ensureToken(seeding, account.id, 'runnerToken', 'demo-runner', 'job_runner');
   const jobs = await ensureJobs(seeding, account.id);
+  await refreshHmacSecret(seeding);
   const wasSeeded = JSON.stringify(seeding.store.credentials) !== previousCredentials;
   return { account, user, serviceToken, runnerToken, jobs, wasSeeded };
 }
@@ -184,6 +186,22 @@ async function ensureJobs({ prisma, store }: Seeding, accountId: number): Promis
   store.credentials.jobs = jobs.map(({ id, name }) => ({ id, name }));
   store.save();
   return jobs as [JobView, JobView];
+}
+
+/** The secret of the demo's subscription may have been rotated. Its overlap, if it has one, may have ended. */
+async function refreshHmacSecret({ prisma, secrets, store }: Seeding): Promise<void> {
+  const { subscription } = store.credentials;
+  const row =
+    subscription === undefined
+      ? null
+      : await prisma.subscription.findUnique({ where: { id: subscription.id } });
+  if (subscription === undefined || row === null) return;
+  const { hmacSecretCiphertext, nextHmacSecretCiphertext, rotationEndsAt } = row;
+  const endsAtMicros = BigInt(rotationEndsAt?.getTime() ?? 0) * 1000n;
+  const secret = rotatingSecret(hmacSecretCiphertext, nextHmacSecretCiphertext, endsAtMicros);
+  const [current] = secretsAt(secret, Date.now(), (ciphertext) => decryptIfPossible(secrets, ciphertext));
+  store.credentials.subscription = { ...subscription, hmacSecret: current };
+  store.save();
 }
 
 function decryptIfPossible(secrets: SecretBox, ciphertext: string): string {

@@ -96,3 +96,11 @@ test.each([
     expect(fullModule).toMatch(/^[\0-\x7f]*$/);
   },
 );
+
+const PROTOCOL_MODULE = /[\\/]node_modules[\\/](?:@modelcontextprotocol|zod)[\\/]/;
+
+test('the command line loads the Model Context Protocol only for its own command', () => {
+  const loaded = listLoadedModules(builtUrl('packages/cli/dist/program.js'));
+  expect(loaded.some((url) => url.endsWith('/packages/cli/dist/mcp.js'))).toBe(true);
+  expect(loaded.filter((url) => PROTOCOL_MODULE.test(url))).toEqual([]);
+});

@@ -1,3 +1,4 @@
+import type { Readable, Writable } from 'node:stream';
 import { RunhookError } from '@runhook/client';
 import { writeLine } from '@runhook/runtime/terminal-text';
 import { CommanderError, InvalidArgumentError, Option } from 'commander';
@@ -5,15 +6,17 @@ import { CommanderError, InvalidArgumentError, Option } from 'commander';
 /** The environment and streams of a process, which tests replace. */
 export interface ProcessContext {
   env: NodeJS.ProcessEnv;
-  stdin: AsyncIterable<string | Uint8Array>;
-  stdout: NodeJS.WritableStream;
-  stderr: NodeJS.WritableStream;
+  stdin: Readable;
+  stdout: Writable;
+  stderr: Writable;
   /** Returns a signal that Ctrl-C aborts from this call on. */
   createStopSignal(): AbortSignal;
 }
 
 /** The environment of a command, with its output functions. */
-export interface Context extends Omit<ProcessContext, 'stdout' | 'stderr'> {
+export interface Context extends Omit<ProcessContext, 'stderr'> {
+  /** For a protocol; results are written by the functions below. */
+  stdout: Writable;
   isJson: boolean;
   /** Writes the result of a command: text for users, or a JSON document for scripts. */
   writeResult(text: string, json: unknown): Promise<void>;
@@ -156,7 +159,8 @@ export function timeText(micros: string | null | undefined): string {
 }
 
 export function createContext(processContext: ProcessContext, isJson: boolean): Context {
-  const { stdout, stderr, ...rest } = processContext;
+  const { stderr, ...rest } = processContext;
+  const { stdout } = rest;
   const write = (text: string, json: unknown, indent?: number) =>
     writeLine(stdout, isJson ? JSON.stringify(json, null, indent) : text);
   return {

@@ -40,6 +40,15 @@ export function serviceUrl(env: NodeJS.ProcessEnv, { url }: ConnectionOptions): 
   return env.RUNHOOK_URL;
 }
 
+/** Returns the token as {@link findToken} does; throws if there is none. */
+export function requireToken(env: NodeJS.ProcessEnv, options: ConnectionOptions): string {
+  const token = findToken(env, options);
+  if (token !== null) return token;
+  throw new UsageError(
+    'No token: set RUNHOOK_TOKEN, write one to ~/.config/runhook/token (mode 600), or use --token-file.',
+  );
+}
+
 /** Returns the token from the first source that has one, or null. Throws for a file that other users can read. */
 export function findToken(env: NodeJS.ProcessEnv, { token, tokenFile }: ConnectionOptions): string | null {
   if (token !== undefined) return requireWellFormed(token, '--token');
@@ -78,11 +87,7 @@ function requireWellFormed(token: string, source: string): string {
  * names one.
  */
 export async function connect(env: NodeJS.ProcessEnv, options: ConnectionOptions): Promise<Client> {
-  const token = findToken(env, options);
-  if (token === null)
-    throw new UsageError(
-      'No token: set RUNHOOK_TOKEN, write one to ~/.config/runhook/token (mode 600), or use --token-file.',
-    );
+  const token = requireToken(env, options);
   const clientFor = (accountId?: number) =>
     createClient({ url: serviceUrl(env, options), token, accountId, userAgent: `runhook-cli/${VERSION}` });
   const configuredId =

@@ -15,11 +15,19 @@ import { completionCommand, completions } from './completion.ts';
 import { doctorCommand } from './doctor.ts';
 import { listenCommand } from './listen.ts';
 import { deliveriesGroup, runsGroup } from './log.ts';
+import { mcpCommand } from './mcp.ts';
 import { sendCommand, verifyCommand } from './send-and-verify.ts';
 import { webhooksGroup } from './webhooks.ts';
 
 const NAME = 'runhook';
-const COMMANDS = [listenCommand, sendCommand, verifyCommand, doctorCommand, completionCommand] as Command[];
+const COMMANDS = [
+  listenCommand,
+  sendCommand,
+  verifyCommand,
+  mcpCommand,
+  doctorCommand,
+  completionCommand,
+] as Command[];
 const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, runsGroup, artifactsGroup];
 
 const DESCRIPTION =

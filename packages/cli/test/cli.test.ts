@@ -31,6 +31,7 @@ describe('--help', () => {
     'listen',
     'send',
     'verify',
+    'mcp',
     'completion',
     'webhooks list',
     'webhooks get',

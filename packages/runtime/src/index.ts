@@ -1,6 +1,7 @@
 export type { Logger } from 'pino';
 export { approximateBytes } from './approximate-bytes.ts';
 export { MicroBatcher, type MicroBatcherOptions } from './batcher.ts';
+export { type ContentEncoding, compressText, selectEncoding } from './compression.ts';
 export {
   describeSettings,
   EnvironmentError,

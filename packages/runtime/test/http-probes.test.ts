@@ -57,6 +57,17 @@ test('a failing check gives a 503 on its own probe only', async () => {
   expect((await fetch(`${base}/healthz`)).status).toBe(200);
 });
 
+test('metrics are compressed if the client accepts that, unlike probes', async () => {
+  const encodingOf = async (path: string, accepted: string) => {
+    const { headers } = await fetch(base + path, { headers: { 'accept-encoding': accepted } });
+    return [headers.get('content-encoding'), headers.get('vary')];
+  };
+  expect(await encodingOf('/metrics', 'gzip')).toEqual(['gzip', 'Accept-Encoding']);
+  expect(await encodingOf('/metrics', 'identity')).toEqual([null, 'Accept-Encoding']);
+  expect(await encodingOf('/healthz', 'gzip')).toEqual([null, null]);
+  expect(await (await fetch(`${base}/metrics`)).text()).toContain('process_cpu_seconds_total');
+});
+
 test('metrics are in the text format, and each one is labelled with the service', async () => {
   attempts.inc(3);
   const response = await fetch(`${base}/metrics`);

@@ -45,6 +45,7 @@ import {
 import { findConsole } from './console-files/routes.ts';
 import { createEndpoints } from './endpoints.ts';
 import { READ_CONNECTIONS } from './http/account-budgets.ts';
+import { createBaseUrl } from './http/base-url.ts';
 import { type LimitStore, openLimitStore } from './http/limits.ts';
 import { type ClientTimeouts, listen } from './http/listen.ts';
 import { openReplicaReads } from './http/replica-reads.ts';
@@ -202,6 +203,7 @@ export async function createManagement(
       endpoints,
       routing,
       trustedProxyCidrs: settings.trustedProxyCidrs,
+      baseUrl: createBaseUrl(settings.publicUrl),
       securityContacts: settings.securityContact,
       probes: createHttpProbes({ health }),
       log: logger,

@@ -9,7 +9,6 @@ import type {
   PathItem,
   Schema,
 } from '../src/http/openapi/field-schemas.ts';
-import { microsFromText } from '../src/http/query-parameters.ts';
 import { unservedMethodError } from '../src/http/unserved-routes.ts';
 
 /** Base URI of the document in both validators. */
@@ -75,19 +74,13 @@ export function createResponseChecker(document: OpenApiDocument): ResponseChecke
 
 /**
  * Converts a body to the format of generated clients. The API accepts more forms, which the descriptions mention: ids
- * of jobs as digits, a single one, or null, and other formats of timestamps. Rejected events are removed.
+ * of jobs as digits, a single one, or null. Rejected events are removed.
  */
 function toDocumented(body: unknown, parsedBody: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
   const documented: Record<string, unknown> = { ...body };
   const { job_ids: jobIds } = documented;
   if (jobIds !== undefined) documented.job_ids = (jobIds === null ? [] : [jobIds].flat()).map(toInteger);
-  for (const name of ['since', 'until'] as const) {
-    const { [name]: time } = documented;
-    const micros = typeof time === 'string' ? microsFromText(time) : null;
-    if (micros !== null) documented[name] = new Date(Number(micros) / 1_000).toISOString();
-    if (time === null) delete documented[name];
-  }
   const verdicts = (parsedBody as { data?: { events?: { verdict?: string }[] } | null } | null)?.data?.events;
   const { events } = documented;
   if (Array.isArray(events) && Array.isArray(verdicts))

@@ -2,6 +2,7 @@ import { EVENT_LIMITS } from '@runhook/contract';
 import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import {
+  BODY_TYPES,
   BodyTooLargeError,
   InvalidRequestError,
   RequestTimeoutError,
@@ -51,7 +52,7 @@ export async function readBody(
 ): Promise<unknown> {
   if (request.method !== 'POST' && request.method !== 'PUT') return undefined;
   if (!hasBody(request)) return undefined;
-  if (!request.is(CONTENT_TYPES[bodyType])) throw new UnsupportedContentTypeError();
+  if (!request.is(BODY_TYPES[bodyType].contentType)) throw new UnsupportedContentTypeError(bodyType);
   // The parser would read the complete body before it rejects it.
   if (Number(request.get('content-length') ?? 0) > bytesMax) throw new BodyTooLargeError();
   // A client that sent `Expect: 100-continue` sends its body only after this response, when it is admitted.
@@ -74,8 +75,6 @@ function runParser(parser: RequestHandler, request: Request, response: Response)
     parser(request, response, (error?: unknown) => (error ? reject(error) : resolve()));
   });
 }
-
-const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
 
 const parsers = new Map<string, RequestHandler>();
 

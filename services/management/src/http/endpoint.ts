@@ -77,6 +77,8 @@ interface EndpointBase<
   extraTimeMs?: number;
   /** Marks a GET with an external effect: from a console session its origin is checked as that of a POST. */
   hasEffect?: true;
+  /** Marks a GET whose response contains a secret, which must not be compressed (BREACH). */
+  hasSecret?: true;
   /** Maximum size of the body in bytes; `BODY_BYTES_MAX.default` when omitted. */
   bodyBytesMax?: number;
   /**

@@ -3,6 +3,7 @@ import { wellFormedText } from '@runhook/contract';
 import { isConversionRejection, isDatabaseUnavailable } from '@runhook/database';
 import { QueueUnavailableError } from '@runhook/queue';
 import type { ErrorRequestHandler, Response } from 'express';
+import { sendCompressed } from './compressed-response.ts';
 import {
   ApiError,
   BodyTooLargeError,
@@ -10,7 +11,8 @@ import {
   NotFoundError,
   UnavailableError,
   UnhandledError,
-  UnsupportedContentTypeError,
+  UnsupportedCharsetError,
+  UnsupportedEncodingError,
 } from './errors.ts';
 import type { Page } from './query-parameters.ts';
 import { type Log, requestState } from './request-telemetry.ts';
@@ -54,7 +56,12 @@ const V2 = '/api/v2/';
 /** Clients of version 2 read these fields of every response; those of version 3 have never had them. */
 const V2_SUCCESS = { is_success: true, user_message: 'Success!', developer_message: '' } as const;
 
-export function sendResponse(response: Response, endpointResponse: EndpointResponse): void {
+/** @param isCompressible whether the response may be compressed, because it contains no secret */
+export async function sendResponse(
+  response: Response,
+  endpointResponse: EndpointResponse,
+  isCompressible: boolean,
+): Promise<void> {
   const { code, data, extra, isSuccess, headers = {}, stream } = endpointResponse;
   if (stream !== undefined) {
     sendStream(response, stream);
@@ -89,11 +96,10 @@ export function sendResponse(response: Response, endpointResponse: EndpointRespo
       : { code, is_success: isSuccess };
   const envelope = extra === undefined ? { data, status } : { data, status, extra };
   // Rows of earlier releases may contain noncharacters (docs/contract.md#text). JSON has them within its strings only.
-  response
-    .status(code)
-    .set(headers)
-    .type('json')
-    .send(wellFormedText(JSON.stringify(envelope)));
+  const text = wellFormedText(JSON.stringify(envelope));
+  response.status(code).set(headers).type('json');
+  if (isCompressible) await sendCompressed(response, text);
+  else response.send(text);
 }
 
 /**
@@ -183,8 +189,9 @@ function bodyError(thrown: unknown): ApiError | null {
     case 'entity.too.large':
       return new BodyTooLargeError();
     case 'charset.unsupported':
+      return new UnsupportedCharsetError();
     case 'encoding.unsupported':
-      return new UnsupportedContentTypeError();
+      return new UnsupportedEncodingError();
     case 'entity.parse.failed':
       return new InvalidRequestError([{ field: 'body', message: 'body must be valid JSON' }]);
     case 'request.aborted':

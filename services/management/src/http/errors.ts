@@ -139,17 +139,55 @@ export class PreconditionFailedError extends ApiError {
   }
 }
 
+/** The media types of bodies, and their names in messages. */
+export const BODY_TYPES = {
+  json: { format: 'JSON', contentType: 'application/json' },
+  form: { format: 'a form', contentType: 'application/x-www-form-urlencoded' },
+} as const;
+
 export class BodyTooLargeError extends ApiError {
   constructor(userMessage = 'The request body is too large.') {
     super(413, 'body_too_large', userMessage);
   }
 }
 
+/** 415: the body has another media type than the endpoint reads. */
 export class UnsupportedContentTypeError extends ApiError {
+  constructor(bodyType: 'json' | 'form' = 'json') {
+    const { format, contentType } = BODY_TYPES[bodyType];
+    super(
+      415,
+      'unsupported_content_type',
+      `The request body must be ${format}: Content-Type must be ${contentType}.`,
+      { developerMessage: `content-type: must be ${contentType}` },
+    );
+  }
+}
+
+/** 415: the charset in `Content-Type` is not UTF-8. */
+export class UnsupportedCharsetError extends ApiError {
   constructor() {
-    super(415, 'unsupported_content_type', 'The request body must be JSON.', {
-      developerMessage: 'content-type: must be application/json in UTF-8, not encoded',
-    });
+    super(
+      415,
+      'unsupported_charset',
+      'The request body must be in UTF-8: the charset in Content-Type is not supported.',
+      { developerMessage: 'content-type: charset must be utf-8' },
+    );
+  }
+}
+
+/** 415: the body has a `Content-Encoding`. Only this 415 has `Accept-Encoding` (RFC 9110, section 12.5.3). */
+export class UnsupportedEncodingError extends ApiError {
+  constructor() {
+    super(
+      415,
+      'unsupported_encoding',
+      'The request body must not be compressed: its Content-Encoding is not supported. Accept-Encoding names the supported one.',
+      {
+        developerMessage: 'content-encoding: must be absent or identity',
+        headers: { 'accept-encoding': 'identity' },
+      },
+    );
   }
 }
 

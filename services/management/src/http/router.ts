@@ -36,6 +36,7 @@ import {
 } from './idempotency.ts';
 import { LARGE_BYTES, memoryReservation } from './large-bodies.ts';
 import { type LimitResult, requestLimitKey } from './limits.ts';
+import { requireUtf8Query } from './query-encoding.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { recordCaller, requestState } from './request-telemetry.ts';
 import { unservedMethodError } from './unserved-routes.ts';
@@ -88,7 +89,9 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       const endpointResponse = await respondWithinDeadline(responseMs, guard, () =>
         handle(parsedRequest, guard),
       );
-      sendResponse(response, endpointResponse);
+      // Responses to writes are short, and those to a creation or a rotation contain a secret.
+      const isCompressible = endpoint.method === 'GET' && endpoint.hasSecret !== true;
+      await sendResponse(response, endpointResponse, isCompressible);
     });
   }
   return router;
@@ -282,6 +285,7 @@ function mayBeLarge({ bodyBytesMax = 0, bodyType }: Endpoint, request: Request):
 }
 
 function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'reserveMemory'> {
+  requireUtf8Query(request.url);
   const reportedAddress = request.ip ?? '';
   return {
     param: (name) => [request.params[name] as string | string[]].flat().join('/'),

@@ -4,6 +4,7 @@ import express, { type Express } from 'express';
 import helmet from 'helmet';
 import { consoleRoutes } from '../console-files/routes.ts';
 import type { ManagementMetrics } from '../metrics.ts';
+import type { BaseUrl } from './base-url.ts';
 import type { Endpoint } from './endpoint.ts';
 import { mapErrors } from './envelope.ts';
 import { NotFoundError } from './errors.ts';
@@ -19,6 +20,8 @@ export interface HttpAppParts {
   routing: RouterDependencies;
   /** Networks whose `X-Forwarded-For`, `-Proto` and `-Host` are trusted; an empty list trusts none. */
   trustedProxyCidrs: readonly string[];
+  /** Scheme and host in links. */
+  baseUrl: BaseUrl;
   /** Contacts in `/.well-known/security.txt`; none by default. */
   securityContacts?: readonly string[];
   /** Answers `/healthz` and `/readyz`; returns false for other requests. */
@@ -33,7 +36,7 @@ export interface HttpAppParts {
 
 export function createHttpApp(parts: HttpAppParts): Express {
   const { endpoints, routing, trustedProxyCidrs, probes, log, consoleFolder, metrics, traces } = parts;
-  const { securityContacts = [] } = parts;
+  const { baseUrl, securityContacts = [] } = parts;
   const app = express();
   app.set('trust proxy', [...trustedProxyCidrs]);
   app.disable('x-powered-by');
@@ -63,7 +66,7 @@ export function createHttpApp(parts: HttpAppParts): Express {
     Object.defineProperty(request, 'fresh', { value: false });
     next();
   });
-  app.use(docsRoutes());
+  app.use(docsRoutes(baseUrl));
   app.use(securityTxtRoutes(securityContacts));
   app.use(mountEndpoints(endpoints, routing));
   if (consoleFolder) app.use(consoleRoutes(consoleFolder));

@@ -66,6 +66,7 @@ export function profileEndpoint(deps: { prisma: PrismaClient; secrets: SecretBox
     method: 'GET',
     path: '/api/v3/profile',
     access: 'caller',
+    hasSecret: true,
     async handle({ principal, credential }) {
       const { userId } = requireUser(principal);
       const currentHash = credential.kind === 'key' ? credential.hash : null;

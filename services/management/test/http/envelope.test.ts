@@ -11,6 +11,44 @@ beforeAll(async () => {
 
 afterAll(() => harness.close());
 
+describe('a response is compressed', () => {
+  const call = async (method: string, path: string, token: string, acceptEncoding = 'gzip') => {
+    const body = method === 'POST' ? { ...SUBSCRIPTION_FIELDS, description: 'x'.repeat(500) } : undefined;
+    const headers = { 'accept-encoding': acceptEncoding };
+    const response = await harness.call(method, path, { token, headers, ...(body && { body }) });
+    const [encoding, vary] = ['content-encoding', 'vary'].map((name) => response.headers.get(name));
+    return { status: response.status, encoding, vary };
+  };
+
+  test('if it is a long one to a GET and the client accepts that', async () => {
+    const owner = await harness.newAccount();
+    const subscriptions = owner.path('/subscriptions');
+    for (let created = 0; created < 4; created += 1)
+      await harness.newSubscription(owner, { description: 'x'.repeat(500) });
+    expect(await call('GET', subscriptions, owner.token)).toMatchObject({
+      encoding: 'gzip',
+      vary: 'Accept-Encoding',
+    });
+    expect(await call('GET', subscriptions, owner.token, 'gzip, br')).toMatchObject({ encoding: 'br' });
+    expect(await call('GET', subscriptions, owner.token, 'identity')).toMatchObject({
+      encoding: null,
+      vary: 'Accept-Encoding',
+    });
+    expect(await call('HEAD', subscriptions, owner.token)).toMatchObject({ status: 200, encoding: null });
+    expect(await call('GET', `${subscriptions}?limit=1`, owner.token)).toMatchObject({ encoding: null });
+    for (const path of ['/openapi.json', '/asyncapi.json', '/schemas/published-event.json'])
+      expect(await call('GET', path, '')).toMatchObject({ encoding: 'gzip', vary: 'Accept-Encoding' });
+  });
+
+  test('never if it may contain a secret', async () => {
+    const created = await call('POST', account.path('/subscriptions'), account.token);
+    expect(created).toMatchObject({ status: 201, encoding: null, vary: null });
+    const { apiKey } = await harness.newUser(account, 'developer', []);
+    // A short response would not be compressed anyway, so the marker is what counts.
+    expect(await call('GET', '/api/v3/profile', apiKey)).toMatchObject({ status: 200, vary: null });
+  });
+});
+
 describe('every response is a JSON envelope', () => {
   test('for an unknown path, which is a 404', async () => {
     for (const path of ['/nothing', '/api', '/api/v3/accounts/1/webhooks', '/api/v3/nothing?x=1']) {
@@ -133,27 +171,33 @@ describe('every response is a JSON envelope', () => {
   test('for a body of another content type, encoding or charset, which is a 415', async () => {
     const { token } = account;
     const body = JSON.stringify(SUBSCRIPTION_FIELDS);
-    const invalidBody = [
-      { 'content-type': 'application/x-www-form-urlencoded' },
-      { 'content-type': 'text/plain' },
-      { 'content-type': 'application/json; charset=latin1' },
-      { 'content-encoding': 'compress' },
-      { 'content-encoding': 'gzip' },
+    const ofType = failure(
+      415,
+      'The request body must be JSON: Content-Type must be application/json.',
+      'content-type: must be application/json',
+    );
+    const ofCharset = failure(
+      415,
+      'The request body must be in UTF-8: the charset in Content-Type is not supported.',
+      'content-type: charset must be utf-8',
+    );
+    const ofEncoding = failure(
+      415,
+      'The request body must not be compressed: its Content-Encoding is not supported. Accept-Encoding names the supported one.',
+      'content-encoding: must be absent or identity',
+    );
+    const rejected: [headers: Record<string, string>, json: object, acceptEncoding: string | null][] = [
+      [{ 'content-type': 'application/x-www-form-urlencoded' }, ofType, null],
+      [{ 'content-type': 'text/plain' }, ofType, null],
+      [{ 'content-type': 'application/json; charset=latin1' }, ofCharset, null],
+      [{ 'content-encoding': 'compress' }, ofEncoding, 'identity'],
+      [{ 'content-encoding': 'gzip' }, ofEncoding, 'identity'],
     ];
-    for (const headers of invalidBody) {
-      const { status, json } = await harness.call('POST', account.path('/subscriptions'), {
-        token,
-        body,
-        headers,
-      });
-      expect({ status, json }).toEqual({
-        status: 415,
-        json: failure(
-          415,
-          'The request body must be JSON.',
-          'content-type: must be application/json in UTF-8, not encoded',
-        ),
-      });
+    for (const [headers, expected, acceptEncoding] of rejected) {
+      const response = await harness.call('POST', account.path('/subscriptions'), { token, body, headers });
+      const { status, json } = response;
+      expect({ status, json }).toEqual({ status: 415, json: expected });
+      expect(response.headers.get('accept-encoding')).toBe(acceptEncoding);
     }
   });
 

@@ -42,6 +42,7 @@ test('the document of the queue is valid AsyncAPI 3.0 by the official schema', a
   const check = ajv.compile(schema);
   const document = await read('/asyncapi.json');
   expect({ isValid: check(document), errors: check.errors }).toEqual({ isValid: true, errors: null });
+  expect(document.info).toMatchObject({ contact: {}, license: { name: 'Apache License 2.0' }, tags: [{}] });
   expect((await harness.call('POST', '/asyncapi.json')).status).toBe(405);
   expect(check({ ...document, operations: { receiveEvents: { action: 'take' } } })).toBe(false);
   for (const text of JSON.stringify(document).match(/"#\/[^"]+"/g) ?? []) {

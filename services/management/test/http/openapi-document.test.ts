@@ -44,6 +44,19 @@ function methodsOf(item: PathItem): string[] {
   return METHODS.filter((method) => item[method]).map((method) => method.toUpperCase());
 }
 
+const SECRET_FIELD = /"(?:api_key|hmac_secret|secret|token|private_key)":\{/;
+
+/** Returns a part of the document as JSON, with all schemas that it refers to. */
+function resolved(part: unknown, seen: readonly string[] = []): string {
+  const text = JSON.stringify(part) ?? '';
+  const names = [...text.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name = '']) => name);
+  const added = [...new Set(names)].filter((name) => !seen.includes(name));
+  return added.reduce(
+    (all, name) => all + resolved(document.components.schemas[name], [...seen, ...added]),
+    text,
+  );
+}
+
 /** Yields every object within a value with its path. */
 function* objectsIn(value: unknown, path = ''): Generator<[string, Record<string, unknown>]> {
   if (typeof value !== 'object' || value === null) return;
@@ -56,7 +69,7 @@ describe('the OpenAPI document', () => {
     const { status, headers, json } = await harness.call('GET', '/openapi.json');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
-    expect(json).toEqual(JSON.parse(JSON.stringify(document)));
+    expect(json).toEqual({ ...JSON.parse(JSON.stringify(document)), servers: json.servers });
     expect(json.info.version).toMatch(/^\d+\.\d+\.\d+/);
     expect((await harness.call('GET', '/openapi.json/')).json).toEqual(json);
     const postResponse = await harness.call('POST', '/openapi.json');
@@ -76,6 +89,17 @@ describe('the OpenAPI document', () => {
       methodsOf(item).map((method) => `${method} ${path}`),
     );
     expect(documentedOperations.sort()).toEqual(described.sort());
+  });
+
+  test('names the host of the request as its server', async () => {
+    const { json } = await harness.call('GET', '/openapi.json');
+    expect(json.servers).toEqual([{ url: harness.origin, description: expect.any(String) }]);
+  });
+
+  test('has no secret in the response to a GET, except in the profile, which is marked with hasSecret', () => {
+    const readers = Object.values(document.paths).flatMap(({ get }) => (get === undefined ? [] : [get]));
+    const withSecret = readers.filter(({ responses }) => SECRET_FIELD.test(resolved(responses[200])));
+    expect(withSecret.map(({ operationId }) => operationId)).toEqual(['getProfile']);
   });
 
   test('is valid OpenAPI 3.1 by an external validator', async () => {

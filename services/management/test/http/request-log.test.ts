@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { DatabaseUnreachableError } from '@runhook/database';
 import type { AccountBudgets } from '../../src/http/account-budgets.ts';
+import { createBaseUrl } from '../../src/http/base-url.ts';
 import { type Access, READ_WEBHOOKS } from '../../src/http/endpoint.ts';
 import type { EndpointResponse } from '../../src/http/envelope.ts';
 import { TooManyRequestsError } from '../../src/http/errors.ts';
@@ -68,6 +69,7 @@ beforeEach(async () => {
       keyLimit: { consume: async () => ({ kind: 'accepted' }) },
       idempotency: { runOnce: (_, work) => work(NO_RECORDING) },
     },
+    baseUrl: createBaseUrl(undefined),
     trustedProxyCidrs: [],
     probes: async () => false,
     log,

@@ -55,6 +55,21 @@ describe('the list of subscriptions', () => {
     expect(page.json.extra.pagination).toEqual({ total_count: 2, count: 1 });
   });
 
+  test('rejects bytes that are not UTF-8, and reads a single percent sign', async () => {
+    const { status, json } = await list('?search=%FF&active=%ed%a0%80');
+    expect({ status, errors: json.status.errors }).toEqual({
+      status: 400,
+      errors: [
+        { field: 'search', message: 'must be UTF-8, percent-encoded' },
+        { field: 'active', message: 'must be UTF-8, percent-encoded' },
+      ],
+    });
+    expect((await list('?search=100%')).status).toBe(200);
+    expect((await jobs('?%FF=1')).json.status.errors).toEqual([
+      { field: '\ufffd', message: 'must be UTF-8, percent-encoded' },
+    ]);
+  });
+
   test('rejects invalid filters with a 400 that names each of them', async () => {
     const { status, json } = await list(`?active=yes&search=${'x'.repeat(256)}&limit=0`);
     expect(status).toBe(400);

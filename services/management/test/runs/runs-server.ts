@@ -144,6 +144,7 @@ export async function startRunsServer(
       idempotency: createIdempotency({ pool, secrets: testSecrets, onError: () => undefined }),
       deadlineMs: WAIT_TIMEOUT_MS,
     },
+    baseUrl: createBaseUrl(undefined),
     trustedProxyCidrs: [],
     probes: async () => false,
     log: { info: () => {}, warn: () => {}, error: () => {} },

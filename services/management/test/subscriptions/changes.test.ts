@@ -220,7 +220,7 @@ test('no stream begins for a caller who disconnected before the response', async
           return { ready: Promise.resolve(), close: () => undefined };
         },
       };
-      sendResponse(response, { code: 200, data: null, stream });
+      await sendResponse(response, { code: 200, data: null, stream }, false);
       resolve();
     });
   });

@@ -86,8 +86,18 @@ function fix(root) {
 const container = document.querySelector('#swagger-ui');
 new MutationObserver(() => fix(container)).observe(container, { childList: true, subtree: true });
 
+const address = new URL('../openapi.json', document.currentScript.src).href;
+
+// Below a path of a proxy, the requests of this page need that path, which the server does not know.
+function withOwnServer(response) {
+  if (response.url !== address || !response.ok) return response;
+  const servers = [{ url: new URL('.', address).href.slice(0, -1), description: 'The server of this page.' }];
+  return { ...response, text: JSON.stringify({ ...JSON.parse(response.text), servers }) };
+}
+
 window.ui = SwaggerUIBundle({
-  url: new URL('../openapi.json', document.currentScript.src).href,
+  url: address,
+  responseInterceptor: withOwnServer,
   dom_id: '#swagger-ui',
   deepLinking: true,
   defaultModelsExpandDepth: 0,

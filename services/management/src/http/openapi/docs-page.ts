@@ -1,13 +1,19 @@
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
-import { releaseVersion } from '@runhook/runtime';
+import { type ContentEncoding, compressText, releaseVersion } from '@runhook/runtime';
 import { type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
+import { LRUCache } from 'lru-cache';
+import type { BaseUrl } from '../base-url.ts';
+import { sendCompressed } from '../compressed-response.ts';
 import { MethodNotAllowedError } from '../errors.ts';
 import { requestState } from '../request-telemetry.ts';
 import { ACCESSIBILITY_STYLES, INITIALIZER } from './docs-accessibility.ts';
 import { openApiDocument } from './document.ts';
 import { asyncApiDocument, EVENT_SCHEMAS } from './events-document.ts';
+
+/** Replaced by scheme and host of the service in each response. */
+const SERVER_PLACEHOLDER = 'https://runhook.invalid';
 
 /** Names below `/docs/`: the assets of the page, all served by this process. */
 const INITIALIZER_NAME = 'initializer.js';
@@ -60,21 +66,40 @@ const POLICY = helmet.contentSecurityPolicy({
   },
 });
 
+/** Compressed documents that are kept: each takes up to 60 KB, and a caller chooses the host in the document. */
+const COMPRESSED_MAX = 16;
+
 /** Serves `/openapi.json`, the page that shows it at `/docs`, and the documents of events, without authentication. */
-export function docsRoutes(): Router {
+export function docsRoutes(baseUrl: BaseUrl): Router {
   const router = Router({ caseSensitive: true });
   // Resolved instead of imported, because the package's main module would load all of Swagger UI into this process.
   const assetsDirectory = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/swagger-ui.css'));
 
-  const documents: [string, object][] = [
-    ['/openapi.json', openApiDocument()],
-    ['/asyncapi.json', asyncApiDocument(releaseVersion())],
-    ...Object.entries(EVENT_SCHEMAS).map(([name, schema]): [string, object] => [`/schemas/${name}`, schema]),
+  const compressed = new LRUCache<string, Promise<Buffer>>({ max: COMPRESSED_MAX });
+  const openApiText = JSON.stringify(openApiDocument(SERVER_PLACEHOLDER));
+  const asyncApiText = JSON.stringify(asyncApiDocument(releaseVersion()));
+  const documents: [path: string, textFor: (serverUrl: string) => string][] = [
+    [
+      '/openapi.json',
+      (url) => openApiText.replace(JSON.stringify(SERVER_PLACEHOLDER), () => JSON.stringify(url)),
+    ],
+    ['/asyncapi.json', () => asyncApiText],
+    ...Object.entries(EVENT_SCHEMAS).map(([name, schema]): [string, () => string] => {
+      const text = JSON.stringify(schema);
+      return [`/schemas/${name}`, () => text];
+    }),
   ];
-  for (const [path, document] of documents) {
-    const text = JSON.stringify(document);
-    route(router, path, (_request, response) => {
-      response.set('cache-control', 'no-cache').type('application/json').send(text);
+  for (const [path, textFor] of documents) {
+    route(router, path, async (request, response) => {
+      const serverUrl = baseUrl({ origin: `${request.protocol}://${request.host}` });
+      const compress = (text: string, encoding: ContentEncoding) => {
+        const key = `${encoding} ${path} ${serverUrl}`;
+        const body = compressed.get(key) ?? compressText(text, encoding);
+        compressed.set(key, body);
+        return body;
+      };
+      response.set('cache-control', 'no-cache').type('application/json');
+      await sendCompressed(response, textFor(serverUrl), compress);
     });
   }
   route(router, '/docs', POLICY, (request, response) => {

@@ -114,18 +114,21 @@ const PATHS: Paths = withV2Status({
 
 const DESCRIPTION = `Runhook notifies other systems of job runs: it sends a signed HTTP POST to every matching endpoint, retries failed attempts, and stores a log of each delivery.
 
-**Responses** have one envelope: \`data\` and \`status.code\`, which is the HTTP status (version 2 adds \`is_success\` and both messages); lists add \`extra\`. An error has \`data: null\`, and in \`status\` also \`is_success: false\`, a \`user_message\` and a \`developer_message\`; a 400 adds \`errors\`, an entry for each invalid field. Every response has an \`x-request-id\`, which the request may supply.
+**Responses** have one envelope: \`data\` and \`status.code\`, which is the HTTP status (version 2 adds \`is_success\` and both messages); lists add \`extra\`. An error has \`data: null\`, and in \`status\` also \`is_success: false\`, a \`user_message\` and a \`developer_message\`; a 400 adds \`errors\`, an entry for each invalid field. Every response has an \`x-request-id\`, which the request may supply. Long responses to a GET are compressed by \`br\` or \`gzip\` if \`Accept-Encoding\` allows it, except those with a secret and streams.
 
 **Paths** work with and without a trailing slash. An unknown path is a 404, another method of a known path a 405 with \`Allow\`, both in the envelope; \`HEAD\` is \`GET\` without the body.
 
-**Requests** have JSON in UTF-8. Unknown fields are ignored. An unknown query parameter is a 400 that names it; every list accepts an empty \`include_related\`. A request that is not valid HTTP/1.1, or does not have exactly one host, is a 400, headers of more than 16 KiB are a 431, another \`Expect\` than \`100-continue\` is a 417, all in the envelope.
+**Requests** have JSON in UTF-8. Unknown fields are ignored. An unknown query parameter is a 400 that names it; every list accepts an empty \`include_related\`. A 415 of a compressed body has \`Accept-Encoding\`. A request that is not valid HTTP/1.1, or does not have exactly one host, is a 400, headers of more than 16 KiB are a 431, another \`Expect\` than \`100-continue\` is a 417, all in the envelope.
 
 **Ids and times** of webhooks, deliveries and audit entries are strings: times are microseconds since the epoch, as digits. All others have integer ids and ISO 8601 times.
 
 **Rate limit**: requests of one account are limited, by default to 5,000 a minute; those about jobs and runs do not count. Beyond that, a request gets a 429 with \`Retry-After\`.`;
 
-/** Returns the API in OpenAPI 3.1, as served at `/openapi.json`. */
-export function openApiDocument(): OpenApiDocument {
+export const CONTACT = { name: 'The operator of this service' };
+export const LICENSE = { name: 'Apache License 2.0', identifier: 'Apache-2.0' };
+
+/** Returns the API in OpenAPI 3.1, as served at `/openapi.json`. @param serverUrl scheme and host of the service */
+export function openApiDocument(serverUrl = '/'): OpenApiDocument {
   return {
     openapi: '3.1.0',
     info: {
@@ -133,10 +136,10 @@ export function openApiDocument(): OpenApiDocument {
       version: releaseVersion(),
       summary: 'Webhooks for events of job runs, their deliveries, and API keys.',
       description: DESCRIPTION,
-      contact: { name: 'The operator of this service' },
-      license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
+      contact: CONTACT,
+      license: LICENSE,
     },
-    servers: [{ url: '.', description: 'The server of this document.' }],
+    servers: [{ url: serverUrl, description: 'The server of this document.' }],
     security: CALLER,
     tags: [
       { name: 'Webhooks', description: 'Subscriptions: which events of which jobs go to which endpoint.' },

@@ -6,6 +6,7 @@ import {
   JOB_RUN_EVENTS,
   type PublishedEvent,
 } from '@runhook/contract';
+import { CONTACT, LICENSE } from './document.ts';
 import { integerId, type PropertiesOf, prefixedId, type Schema } from './field-schemas.ts';
 import { bodyExample, payloadSchemas, runData, typeName } from './webhooks.ts';
 
@@ -137,6 +138,8 @@ const DESCRIPTION = `Job runners publish events of runs as jobs of a BullMQ queu
 
 Messages that do not match these schemas stay among the failed jobs. The requests that Runhook sends to endpoints are described in \`openapi.json\`, under webhooks.`;
 
+const TAGS = [{ name: 'Jobs and runs', description: 'Events that job runners publish.' }];
+
 /** Returns the queue in AsyncAPI 3.0, as served at `/asyncapi.json`. @param version of the service */
 export function asyncApiDocument(version: string): object {
   const messages = {
@@ -146,7 +149,14 @@ export function asyncApiDocument(version: string): object {
   const channelMessages = Object.keys(messages).map((name) => [name, ref('components/messages', name)]);
   return {
     asyncapi: '3.0.0',
-    info: { title: 'Runhook events', version, description: DESCRIPTION },
+    info: {
+      title: 'Runhook events',
+      version,
+      description: DESCRIPTION,
+      contact: CONTACT,
+      license: { name: LICENSE.name, url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+      tags: TAGS,
+    },
     defaultContentType: 'application/json',
     channels: {
       [CHANNEL]: {
@@ -154,6 +164,7 @@ export function asyncApiDocument(version: string): object {
         title: 'Events of job runs',
         description: 'A BullMQ queue: each message is a job.',
         messages: Object.fromEntries(channelMessages),
+        tags: TAGS,
         'x-bullmq': { version: 6, redisPrefix: '{runhook}', postgresSchema: 'bullmq' },
       },
     },
@@ -162,6 +173,7 @@ export function asyncApiDocument(version: string): object {
         action: 'receive',
         channel: ref('channels', CHANNEL),
         summary: 'Runhook receives the events and delivers them to the webhooks that match them.',
+        tags: TAGS,
         messages: Object.keys(messages).map((name) => ref(`channels/${CHANNEL}/messages`, name)),
       },
     },

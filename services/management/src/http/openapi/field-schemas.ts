@@ -285,8 +285,19 @@ export function schemaRef(name: string, description?: string): Schema {
   return description === undefined ? { $ref } : { $ref, description };
 }
 
-/** A timestamp in a request: generated clients have a type for this format; {@link TIMESTAMP_FORMATS} names others. */
-export const TIMESTAMP: Schema = { type: 'string', format: 'date-time', examples: ['2026-11-20T10:00:00Z'] };
+const DAY = '(?:19[7-9][0-9]|[2-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])';
+const TIME = 'T(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?(?:\\.[0-9]{1,9})?';
+const ZONE = '(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])';
+
+/**
+ * A timestamp in a request, in the formats of `microsFromText`. The pattern cannot express the length of a month, or
+ * that a time with a zone is not before 1970.
+ */
+export const TIMESTAMP: Schema = {
+  type: 'string',
+  pattern: `^(?:[0-9]{1,17}|[01][0-9]{17}|2[0-4][0-9]{16}|${DAY}(?:${TIME}${ZONE})?)$`,
+  examples: ['2026-11-20T10:00:00Z'],
+};
 
 export const TIMESTAMP_FORMATS =
-  'ISO 8601 with a time zone. A date, which is its beginning in UTC, and microseconds since the epoch as digits are accepted as well.';
+  'ISO 8601 with a time zone, a date, which is its beginning in UTC, or microseconds since the epoch as digits.';

@@ -33,6 +33,14 @@ const WWW_AUTHENTICATE: Record<string, Header> = {
   },
 };
 
+const ACCEPT_ENCODING: Record<string, Header> = {
+  'Accept-Encoding': {
+    description: 'Present if the `Content-Encoding` of the body is not supported: the supported one.',
+    required: false,
+    schema: { type: 'string', pattern: '^identity$' },
+  },
+};
+
 function failureResponse(
   code: number,
   description: string,
@@ -142,10 +150,15 @@ const FAILURES = {
   },
   415: {
     name: 'UnsupportedContentType',
-    response: failureResponse(415, 'The body is not `application/json` in UTF-8.', {
-      user: 'The request body must be JSON.',
-      developer: 'content-type: must be application/json in UTF-8, not encoded',
-    }),
+    response: failureResponse(
+      415,
+      'The body is not JSON, not in UTF-8, or compressed; the message says which.',
+      {
+        user: 'The request body must be JSON: Content-Type must be application/json.',
+        developer: 'content-type: must be application/json',
+      },
+      ACCEPT_ENCODING,
+    ),
   },
   416: {
     name: 'RangeNotSatisfiable',
