@@ -96,10 +96,10 @@ export async function sendResponse(
       : { code, is_success: isSuccess };
   const envelope = extra === undefined ? { data, status } : { data, status, extra };
   // Rows of earlier releases may contain noncharacters (docs/contract.md#text). JSON has them within its strings only.
-  const text = wellFormedText(JSON.stringify(envelope));
+  const json = wellFormedText(JSON.stringify(envelope));
   response.status(code).set(headers).type('json');
-  if (isCompressible) await sendCompressed(response, text);
-  else response.send(text);
+  if (isCompressible) await sendCompressed(response, json);
+  else response.send(json);
 }
 
 /**
