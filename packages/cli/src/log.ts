@@ -277,7 +277,7 @@ function runId(reference: string): number {
 }
 
 /** Names the missing item, because the service's message does not. */
-function notFound(subject: string): (error: unknown) => never {
+export function notFound(subject: string): (error: unknown) => never {
   return (error) => {
     if (error instanceof RunhookError && error.status === 404)
       throw new CliError('not_found', `There is no ${printable(subject)}.`);

@@ -13,6 +13,7 @@ import {
 } from './command.ts';
 import { completionCommand, completions } from './completion.ts';
 import { doctorCommand } from './doctor.ts';
+import { jobsGroup } from './jobs.ts';
 import { listenCommand } from './listen.ts';
 import { deliveriesGroup, runsGroup } from './log.ts';
 import { mcpCommand } from './mcp.ts';
@@ -28,10 +29,10 @@ const COMMANDS = [
   doctorCommand,
   completionCommand,
 ] as Command[];
-const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, runsGroup, artifactsGroup];
+const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, jobsGroup, runsGroup, artifactsGroup];
 
 const DESCRIPTION =
-  'Runhook from the command line: forward deliveries to your own machine, check signatures, manage webhooks, deliveries and runs, and check an installation.';
+  'Runhook from the command line: forward deliveries to your own machine, check signatures, manage webhooks, deliveries, jobs and runs, and check an installation.';
 const EXAMPLES = [
   'listen --webhook "Production pager" --forward http://localhost:8080/hook',
   'send --to http://localhost:8080/hook',
