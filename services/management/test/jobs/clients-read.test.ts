@@ -91,7 +91,7 @@ describe('lists of projects and environments', () => {
     'on %s contain those that the jobs of the account name',
     async (version) => {
       const created = { state: 1, account_id: account.id, created_at: expect.any(String) };
-      const projects = await call('GET', version, '/projects/?order_by=name&include_related=["repository"]');
+      const projects = await call('GET', version, '/projects/?order_by=name&include_related=[]');
       expect(projects.json.data).toMatchObject([
         { id: jobs.nightly.project_id, name: 'Analytics', description: '', ...created },
         { id: jobs.hourly.project_id, name: 'Billing', description: '', ...created },
@@ -191,7 +191,10 @@ describe('the list of runs', () => {
   });
 
   test.each([
-    ['status=7', 'status: must be one of Running (3), Success (10), Errored (20), Canceled (30)'],
+    [
+      'status=7',
+      'status: must be one of Queued (1), Starting (2), Running (3), Success (10), Errored (20), Canceled (30)',
+    ],
     [
       'order_by=cost',
       'order_by: must be one of id, created_at, started_at, finished_at, optionally with a leading minus',
