@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { createEventPublisher } from '@runhook/publisher';
+import { commandStepName, createEventPublisher } from '@runhook/publisher';
 import { readArguments, USAGE } from './arguments.ts';
 import { completedEvent, erroredEvent, type Run, startedEvent } from './events.ts';
 import { readJob } from './job.ts';
@@ -19,15 +19,25 @@ const publisher = createEventPublisher({ queueUrl });
 
 // Starts the job without waiting for the queue, because a run must not fail if the queue is unavailable.
 const started = report(publisher, startedEvent(run));
-const { exitCode, failure, wasStopped } = await runCommand(args.command);
+const { exitCode, failure, log, wasStopped } = await runCommand(args.command);
 const endedAt = new Date();
 
 const reportResult = [await started];
 // A run that was stopped from outside neither succeeded nor failed, so no event is sent.
 if (!wasStopped) {
-  if (failure !== null) reportResult.push(await report(publisher, erroredEvent(run, endedAt, failure)));
-  // A runner that stores logs or artifacts must do so here, before it reports that they are available.
-  reportResult.push(await report(publisher, completedEvent(run, endedAt, failure)));
+  const step = {
+    index: 1,
+    name: commandStepName(args.command),
+    status: failure === null ? 'Success' : 'Error',
+    started_at: run.startedAt.toISOString(),
+    finished_at: endedAt.toISOString(),
+    logs: log,
+  };
+  const options = { run_steps: [step] };
+  if (failure !== null)
+    reportResult.push(await report(publisher, erroredEvent(run, endedAt, failure), options));
+  // A runner that stores artifacts must do so here, before it reports that they are available.
+  reportResult.push(await report(publisher, completedEvent(run, endedAt, failure), options));
 }
 await publisher.close();
 process.exitCode = exitCode === 0 && reportResult.includes(false) ? 1 : exitCode;

@@ -2,7 +2,7 @@ import type { Schemas } from '@runhook/client';
 import { printable, table } from '@runhook/runtime/terminal-text';
 import { type Command, type CommandGroup, option, parsers, repeatable, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions } from './connection.ts';
-import { notFound } from './log.ts';
+import { notFound } from './run-reference.ts';
 import { limitOption, takeRows } from './webhooks.ts';
 
 const JOBS_PATH = '/api/v2/accounts/{account_id}/jobs';

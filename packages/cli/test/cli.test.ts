@@ -51,6 +51,8 @@ describe('--help', () => {
     'runs list',
     'runs get',
     'runs events',
+    'runs steps',
+    'runs logs',
     'artifacts list',
     'artifacts upload',
     'artifacts download',

@@ -17,6 +17,12 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     const example = exampleEvent('job.run.completed', harness.account.jobs[0] as never);
     return { ...example, data: { ...example.data, runId } } as typeof example;
   };
+  /** Adds a message without the job id of its event, by which the queue would drop it while that event has a job. */
+  async function addMessage(message: object & { eventType: string }): Promise<void> {
+    const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
+    await queue.add(message.eventType, message);
+    await queue.close();
+  }
   const storedSteps = async () =>
     (
       await harness.database.pool.query(
@@ -47,7 +53,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(request?.body).not.toContain('run_steps');
 
     // The same message again sends nothing, and replaces the steps.
-    await harness.publisher.publish(published, { run_steps: [{ ...STEP, name: 'Replaced' }] });
+    await addMessage({ ...published, run_steps: [{ ...STEP, name: 'Replaced' }] });
     await eventually(async () =>
       expect(await storedSteps()).toMatchObject([{ name: 'Replaced' }, { index: 2 }]),
     );
@@ -56,18 +62,14 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
 
   test('steps that are invalid, too large or over a limit are left out and counted, and their events are delivered', async () => {
     await harness.subscribe('/hook');
-    const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
-    const add = (runId: string, run_steps: unknown) => {
-      const message = { ...event(runId), eventId: createId('event'), run_steps };
-      return queue.add(message.eventType, message);
-    };
+    const add = (runId: string, run_steps: unknown) =>
+      addMessage({ ...event(runId), eventId: createId('event'), run_steps });
     await add('1', [{ ...STEP, status: 'Fine' }]);
     await add('2', { index: 1 });
     await add('3', [{ ...STEP, logs: 'x'.repeat(RUN_STEP_LIMITS.messageBytesMax) }]);
     await add('4', [{ ...STEP, name: 'n'.repeat(1_000) }]);
     await add('5', null);
     await add('6', []);
-    await queue.close();
 
     const { port } = await harness.startDispatcher({ runStepsBytesPerAccount: 500 });
     await harness.receiver.waitFor(6);
@@ -91,11 +93,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     await harness.publisher.publish(first, { run_steps: [STEP] });
     await harness.receiver.waitFor(1);
     const conflicting = { ...first, data: { ...first.data, runReason: 'Other' } } as typeof first;
-    // Without the id of the first job, which would make the queue ignore it.
-    const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
-    const run_steps = [{ ...STEP, name: 'Conflicting' }];
-    await queue.add(conflicting.eventType, { ...conflicting, run_steps });
-    await queue.close();
+    await addMessage({ ...conflicting, run_steps: [{ ...STEP, name: 'Conflicting' }] });
     await eventually(async () => {
       const { rows } = await harness.database.pool.query('SELECT kind FROM quarantined_items');
       expect(rows).toEqual([{ kind: 'conflict' }]);

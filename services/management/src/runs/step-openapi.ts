@@ -15,7 +15,14 @@ import {
   schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { parameter, queryParameter, requestBody, withIdempotencyKey } from '../http/openapi/parameters.ts';
+import {
+  accountParameter,
+  parameter,
+  queryParameter,
+  relatedParameter,
+  requestBody,
+  withIdempotencyKey,
+} from '../http/openapi/parameters.ts';
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import type { RunStepResponse } from './step-response.ts';
 
@@ -181,7 +188,8 @@ export const runStepPaths: Paths = {
       description: 'All of them, by their index, with their logs.',
       parameters: [
         queryParameter('logs', 'Whether the steps have their logs. Default: true.', { type: 'boolean' }),
-        queryParameter('include_related', 'Adds the debug logs.', { type: 'string', enum: ['debug_logs'] }),
+        relatedParameter(['run_steps', 'debug_logs']),
+        accountParameter(),
       ],
       responses: operationResponses(
         'runs',

@@ -250,7 +250,7 @@ test('a run has its steps, with the texts that include_related requests, and a l
   const withBoth = [{ ...step, logs: DONE.logs, debug_logs: DONE.debug_logs }];
   for (const query of ['?include_related=debug_logs', '?include_related=["run_steps","debug_logs"]'])
     expect(await stepsOf(query)).toEqual(withBoth);
-  expect(await listed('')).toEqual([[], []]);
+  expect(await listed('')).toEqual([undefined, undefined]);
   expect(await listed('include_related=run_steps')).toEqual([[{ ...step, logs: DONE.logs }], []]);
 });
 
