@@ -65,9 +65,6 @@ export interface RunsServer {
 // biome-ignore lint/suspicious/noExplicitAny: an answer as a client reads it
 export type Json = any;
 
-/** Status of a successful response of version 2. */
-export const V2_STATUS = { is_success: true, user_message: 'Success!', developer_message: '' };
-
 /** Removes the durations of a run, which grow while it is in progress. */
 export function withoutDurations(run: Json): Json {
   return Object.fromEntries(Object.entries(run).filter(([name]) => !name.includes('duration')));

@@ -14,7 +14,7 @@ import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
 import { oidcPaths, oidcSchemas } from '../../oidc/openapi.ts';
 import { runPaths } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
-import { runSchemas } from '../../runs/run-schemas.ts';
+import { runSchemas } from '../../runs/schemas-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
 import { ownSessionPaths, ownSessionSchemas } from '../../sessions/own-sessions-openapi.ts';
