@@ -372,3 +372,13 @@ test('a keep-alive connection is usable after a rejected upload whose body it ha
   }
   expect(received).toMatch(/^HTTP\/1\.1 400 [\s\S]*HTTP\/1\.1 200 /);
 });
+
+test('a download whose content is deleted meanwhile ends with a closed connection', async () => {
+  const run = await newRun();
+  const path = `${run}artifacts/x.bin`;
+  await send('PUT', path, randomBytes(900_000));
+  await harness.database.pool.query('DELETE FROM artifact_contents WHERE run_id = $1 AND part > 1', [
+    run.split('/').at(-2),
+  ]);
+  await expect(send('GET', path)).rejects.toThrow('aborted');
+});

@@ -60,7 +60,16 @@ async function whileLocked<T>(lock: string, work: () => Promise<T>): Promise<T> 
   }
 }
 
-const TABLES = ['subscriptions', 'deliveries', 'recoveries', 'events', 'runs', 'jobs', 'console_sessions'];
+const TABLES = [
+  'subscriptions',
+  'deliveries',
+  'recoveries',
+  'events',
+  'runs',
+  'artifacts',
+  'jobs',
+  'console_sessions',
+];
 
 /** Reads {@link TABLES}, the users, and the number of requests that the receiver got. */
 async function readAllTables(): Promise<unknown> {

@@ -81,6 +81,14 @@ export const WRITES: readonly (readonly [
     'runs, events IN SHARE',
   ],
   [
+    'PUT /api/v2/accounts/:account_id/runs/:run_id/artifacts/*path',
+    async (world) => ({
+      path: `${await startedRunPath(world)}artifacts/run_results.json`,
+      body: { results: [] },
+    }),
+    'artifacts IN SHARE',
+  ],
+  [
     'POST /api/v2/accounts/:account_id/events',
     async (world) => {
       const identity = { accountId: world.account.id, eventId: createId('event'), now: new Date() };
