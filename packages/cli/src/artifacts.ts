@@ -6,9 +6,9 @@ import { pipeline } from 'node:stream/promises';
 import { printable } from '@runhook/runtime/terminal-text';
 import { CliError, type Command, type CommandGroup, option, parsers, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions } from './connection.ts';
+import { RUN_ARGUMENT, RUNS_PATH, runId as parseRun } from './run-reference.ts';
 
-const ARTIFACTS_PATH = '/api/v2/accounts/{account_id}/runs/{run_id}/artifacts';
-const RUN_ARGUMENT: [flags: string, description: string] = ['<run>', 'number of the run'];
+const ARTIFACTS_PATH = `${RUNS_PATH}/{run_id}/artifacts` as const;
 
 interface StepOptions extends ConnectionOptions {
   step?: number;
@@ -96,8 +96,3 @@ export const artifactsGroup: CommandGroup = {
   summary: 'list, upload, download',
   commands: [list, upload, download] as Command[],
 };
-
-function parseRun(reference: string): number {
-  if (/^\d{1,15}$/.test(reference)) return Number(reference);
-  throw new UsageError(`${printable(reference)} is not a run: use its number.`);
-}
