@@ -25,16 +25,22 @@ const LOG_RETENTION_DAYS = 30;
 export async function prepareDatabase(url: string): Promise<void> {
   // Imported here, so that tests that only need a receiver do not load the migration engine.
   const { grantPrivileges, migrate, prepareRoles } = await import('@runhook/database/migrate');
-  const { migrateQueue } = await import('@runhook/queue');
   if (workerUrls().length > 0) {
     await migrate(url);
-    await migrateQueue(url);
+    await prepareQueue(url);
     return;
   }
   const ownerUrl = await prepareRoles(url, TEST_ROLES);
   await migrate(ownerUrl);
   await grantPrivileges(ownerUrl, TEST_ROLES, LOG_RETENTION_DAYS);
-  await migrateQueue(ownerUrl, [TEST_ROLES.management.name, TEST_ROLES.dispatcher.name]);
+  await prepareQueue(ownerUrl);
+}
+
+/** Creates the objects of a queue, for services with {@link TEST_ROLES} as {@link prepareDatabase} does. */
+export async function prepareQueue(url: string): Promise<void> {
+  const { migrateQueue } = await import('@runhook/queue');
+  const { management, dispatcher } = TEST_ROLES;
+  await migrateQueue(url, workerUrls().length > 0 ? [] : [management.name, dispatcher.name]);
 }
 
 /**

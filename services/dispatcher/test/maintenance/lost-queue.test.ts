@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS, MAINTENANCE, WEBHOOK_DELIVERIES } from '@runhook/contract';
-import { createQueueBackend, migrateQueue } from '@runhook/queue';
-import { eventually, exampleEvent, oneQueueBackend, seedSubscription, TEST_ROLES } from '@runhook/testing';
+import { createQueueBackend } from '@runhook/queue';
+import { eventually, exampleEvent, oneQueueBackend, prepareQueue, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
 
@@ -28,8 +28,7 @@ describe.each(oneQueueBackend())('after the loss of all jobs in the queue, on $n
       await queue.close();
     }
     // On PostgreSQL this also drops the sequences of job ids, which only migrate may create.
-    const { management, dispatcher } = TEST_ROLES;
-    await migrateQueue(harness.queueUrl, [management.name, dispatcher.name]);
+    await prepareQueue(harness.queueUrl);
   }
 
   test('each delivery that waited for a retry arrives with one more attempt', async () => {
