@@ -39,6 +39,7 @@ const BY_HAND: Record<string, string> = {
   'identity/token-uses.ts':
     'also runs where only runs are reported, and Prisma Client would load its query compiler there.',
   'oidc/identities.ts': 'leases and due times by PostgreSQL’s clock, which all processes share.',
+  'runs/list-runs.ts': 'runs are read with the columns that the hot path uses.',
   'runs/published-events.ts':
     'this is the hot path, where one statement records the events of concurrent calls.',
   'runs/report-statements.ts':
