@@ -10,6 +10,7 @@ import {
   type Response,
   type Schema,
   schemaRef,
+  stepIndex,
 } from './field-schemas.ts';
 import { failure, failureWithReason } from './responses.ts';
 
@@ -36,6 +37,7 @@ export const PARAMETERS = {
   ProjectId: pathParameter('project_id', integerId('Id of the project.', 3)),
   EnvironmentId: pathParameter('environment_id', integerId('Id of the environment.', 4)),
   RunId: pathParameter('run_id', integerId('Id of the run.', 345)),
+  StepIndex: pathParameter('index', stepIndex()),
   SessionId: pathParameter('session_id', SESSION_ID),
   IdempotencyKey: {
     name: 'Idempotency-Key',
