@@ -135,9 +135,9 @@ describeConsole(
         await first.click();
         const log = page.getByRole('region', { name: 'The log of step 1' });
         await log.getByText('<b>PASS</b> model').waitFor();
-        expect(await log.getByText('colour 31').evaluate((span) => getComputedStyle(span).color)).not.toBe(
-          await log.getByText('Running with dbt').evaluate((span) => getComputedStyle(span).color),
-        );
+        const colorOf = (text: string) =>
+          log.getByText(text).evaluate<string>('(span) => getComputedStyle(span).color');
+        expect(await colorOf('colour 31')).not.toBe(await colorOf('Running with dbt'));
         await page.getByRole('searchbox', { name: 'Search the log of step 1' }).fill('ORDERS');
         await page.getByText('1 of 9 lines have this text').waitFor();
         const download = page.waitForEvent('download');

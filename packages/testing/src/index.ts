@@ -60,7 +60,7 @@ export {
   seedSubscriptions,
   vacuumLog,
 } from './seed-log.ts';
-export { prepareDatabase, prepareQueue, serviceUrls, withServiceLogin } from './service-roles.ts';
+export { prepareDatabase, prepareQueue, serviceUrls, TEST_ROLES, withServiceLogin } from './service-roles.ts';
 export {
   type AccessedPartitions,
   createExplainingPool,

@@ -80,7 +80,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
         response,
         () => requestState(response).accountId,
       );
-      if (mayBeLarge(endpoint, request)) await reserveMemory();
+      if (isLarge(endpoint, request)) await reserveMemory();
       const { body, file } = await readOrOpenBody(endpoint, dependencies, request, response);
       const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0) + uploadMs(file);
       const guard = new CommitGuard();
@@ -99,16 +99,17 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
 
 /** Reads the body of an admitted request. A file is only opened: its handler reads it. */
 async function readOrOpenBody(
-  { bodyBytesMax, bodyValuesMax, bodyType }: Endpoint,
+  endpoint: Endpoint,
   { bodyMs }: RouterDependencies,
   request: Request,
   response: Response,
 ): Promise<Pick<ParsedRequest, 'body' | 'file'>> {
+  const { bodyType } = endpoint;
   if (bodyType === 'file') {
-    const bytesMax = bodyBytesMax ?? 0;
+    const bytesMax = endpoint.bodyBytesMax ?? 0;
     return { body: undefined, file: openUpload(request, response, { bytesMax, graceMs: bodyMs }) };
   }
-  const limits = { bytesMax: bodyBytesMax, valuesMax: bodyValuesMax };
+  const limits = { bytesMax: bodyBytesMaxOf(endpoint, request), valuesMax: endpoint.bodyValuesMax };
   return { body: await readBody(request, response, { ...limits, bodyMs, bodyType }) };
 }
 
@@ -273,15 +274,16 @@ function requireSameOrigin(request: Request): void {
   if (!isSameOrigin(proof)) throw new AccessDeniedError('The request does not come from the console itself.');
 }
 
-/**
- * Whether the body may be larger than those that other endpoints accept. A body of unknown length counts as large. A file
- * is not held in memory.
- */
-function mayBeLarge({ bodyBytesMax = 0, bodyType }: Endpoint, request: Request): boolean {
-  if (bodyBytesMax <= LARGE_BYTES || bodyType === 'file') return false;
-  return (
-    request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > LARGE_BYTES
-  );
+/** Whether the body needs a slot for large bodies. A file is not held in memory. */
+function isLarge({ bodyBytesMax = 0, bodyType }: Endpoint, request: Request): boolean {
+  if (bodyType === 'file') return false;
+  return bodyBytesMax > LARGE_BYTES && Number(request.get('content-length') ?? 0) > LARGE_BYTES;
+}
+
+/** A body of unknown length has no slot for large bodies. */
+function bodyBytesMaxOf({ bodyBytesMax }: Endpoint, request: Request): number | undefined {
+  if (bodyBytesMax === undefined || request.get('transfer-encoding') === undefined) return bodyBytesMax;
+  return Math.min(bodyBytesMax, LARGE_BYTES);
 }
 
 function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'reserveMemory'> {

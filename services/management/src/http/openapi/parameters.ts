@@ -11,6 +11,7 @@ import {
   type Response,
   type Schema,
   schemaRef,
+  stepIndex,
 } from './field-schemas.ts';
 import { failure, failureWithReason } from './responses.ts';
 
@@ -44,6 +45,7 @@ export const PARAMETERS = {
     description: 'Path of the file. Its slashes may be escaped. No segment is `.` or contains `..`.',
     examples: ['run_results.json'],
   }),
+  StepIndex: pathParameter('index', stepIndex()),
   SessionId: pathParameter('session_id', SESSION_ID),
   IdempotencyKey: {
     name: 'Idempotency-Key',
