@@ -58,6 +58,14 @@ test('management loads no HTTP client before a user tests an endpoint (docs/adr/
   ).not.toEqual([]);
 });
 
+test('no service loads the client of S3 before it uses a bucket (docs/adr/0072-artifact-store.md)', () => {
+  for (const service of ['management', 'dispatcher']) {
+    const loaded = listLoadedModules(builtUrl(`services/${service}/dist/app.js`));
+    expect(loaded.some((url) => url.endsWith('/packages/artifacts/dist/s3-store.js'))).toBe(true);
+    expect(loaded.filter((url) => url.includes('@aws-sdk'))).toEqual([]);
+  }
+});
+
 test.each([
   ['dispatcher', 'bundle.js', ['bundle-nodemailer.js', 'bundle-trace-sdk.js']],
   [

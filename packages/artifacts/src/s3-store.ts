@@ -24,11 +24,9 @@ export interface S3Location {
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Longest silence of a connection. Must exceed the time that a server takes to acknowledge a large object. */
-const SILENCE_MAX_MS = 20_000;
+const SILENCE_MAX_MS = 30_000;
 /** Must exceed the concurrent uploads and downloads of a process. */
 const SOCKETS_MAX = 200;
-/** AWS rejects smaller chunks of a body whose checksum follows it. */
-const CHUNK_BYTES = 64 * 1024;
 const DELETE_SIZE_MAX = 1_000;
 /** `NotFound` is that of a HEAD, which has no body; a missing bucket is another error. */
 const MISSING_OBJECT = ['NoSuchKey', 'NotFound'];
@@ -39,8 +37,8 @@ const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 type Sdk = typeof import('@aws-sdk/client-s3');
 
 /**
- * Store in a bucket of S3 or a compatible server. An object is sent with one request, as a stream of known length; the
- * server verifies the CRC-32 that follows it. Loads the SDK with the first call, since it takes tens of megabytes.
+ * Store in a bucket of S3 or a compatible server. An object is sent with one request, as a stream of known length.
+ * Loads the SDK with the first call, since it takes tens of megabytes.
  */
 export function createS3Store(location: S3Location): ArtifactStore {
   const { bucket: Bucket, prefix } = location;
@@ -75,7 +73,7 @@ export function createS3Store(location: S3Location): ArtifactStore {
     async put(key, content, bytes) {
       const { sdk, client } = await connect();
       const source = new SourceMonitor();
-      const Body = Readable.from(source.watch(content), { objectMode: false, highWaterMark: CHUNK_BYTES });
+      const Body = Readable.from(source.watch(content), { objectMode: false });
       const abort = new AbortController();
       // The client of the SDK does not notice that a body ends with an error.
       Body.on('error', () => abort.abort());
@@ -129,7 +127,10 @@ async function openClient({ endpoint, region }: S3Location): Promise<{ sdk: Sdk;
     maxAttempts: 2,
     // It would write lines of text to the log. Every error is thrown as well.
     logger: SILENT,
-    requestStreamBufferSize: CHUNK_BYTES,
+    // A checksum behind a stream makes the SDK ignore the pace of the server, so that it buffers the whole file, and not
+    // every compatible server supports it. The table has the SHA-256 of each file.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SILENCE_MAX_MS,

@@ -159,7 +159,7 @@ describe('an artifact', () => {
         'PUT',
         '/below/api/v2/accounts/7/runs/5/artifacts/a%20b/x.json?step=2',
       ]);
-      expect([body, headers['content-length']]).toEqual(['{"a": 1}', '8']);
+      expect([body.toString(), headers['content-length']]).toEqual(['{"a": 1}', '8']);
     }
   });
 

@@ -114,7 +114,7 @@ async function readOrOpenBody(
 }
 
 /** Time that a store may take to acknowledge a file, whose client has sent it. */
-const STORE_MS = 30_000;
+const STORE_MS = 40_000;
 
 /** The time of a handler that reads a file, beyond that of others. */
 function uploadMs(file: FileUpload | undefined): number {
