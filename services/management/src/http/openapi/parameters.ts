@@ -80,28 +80,52 @@ export function accountParameter(): Parameter {
   return queryParameter('account_id', 'The account of the path.', integerId('Id of the account.', 1));
 }
 
-/** A list, for which clients of this API family have several spellings. */
-export function listParameter(name: string, description: string, example: string): Parameter {
+/** Pattern of an id, for {@link listParameter}. */
+export const ID_ITEM = '[1-9][0-9]{0,15}';
+
+/**
+ * A list, for which clients of this API family have several spellings.
+ * @param item pattern of an item; any text when omitted
+ */
+export function listParameter(name: string, description: string, example: string, item?: string): Parameter {
+  const quoted = `["']?(?:${item})["']?`;
+  const list = `(?:${quoted}(?:, ?${quoted}){0,${LIMIT_MAX - 1}})?`;
   return queryParameter(
     name,
     `${description} Items are separated by commas, with or without brackets and quotes; the parameter may be repeated. Empty and \`[]\`: no filter.`,
-    { type: 'string', examples: [example] },
+    {
+      type: 'string',
+      ...(item !== undefined && { pattern: `^(?:${list}|\\[${list}\\])$` }),
+      examples: [example],
+    },
   );
 }
+
+const RANGE_TIME =
+  '["\']?\\d{4}-\\d{2}-\\d{2}(?:[T ]\\d{2}:\\d{2}(?::\\d{2}(?:\\.\\d{1,9})?)?(?:Z|[+-]\\d{2}:\\d{2})?)?["\']?';
 
 /** A range of times. */
 export function rangeParameter(name: string, description: string): Parameter {
   return queryParameter(
     name,
     `${description}, both inclusive. A time that was reported in whole seconds matches from the second of the lower end on.`,
-    { type: 'string', examples: ['["2026-11-20T10:00:00.123456+00:00","2026-11-20T11:00:00+00:00"]'] },
+    {
+      type: 'string',
+      pattern: `^(?:\\[${RANGE_TIME}, ?${RANGE_TIME}\\])?$`,
+      examples: ['["2026-11-20T10:00:00.123456+00:00","2026-11-20T11:00:00+00:00"]'],
+    },
   );
 }
 
 /** @param names the closed list */
 export function relatedParameter(names: readonly string[]): Parameter {
   const known = names.map((name) => `\`${name}\``).join(', ');
-  return listParameter('include_related', `Related objects to include: ${known}.`, `["${names[0]}"]`);
+  return listParameter(
+    'include_related',
+    `Related objects to include: ${known}.`,
+    `["${names[0]}"]`,
+    names.join('|'),
+  );
 }
 
 /** Up to `countMax` ids, separated by commas. */
