@@ -7,6 +7,7 @@ const USAGE = usage({
   duration: '1 to 50 minutes',
   prerequisites: 'depend on the part; see its --help',
   details: `clients    generated clients in Go and Python call the service
+schema     schemathesis compares the service with its OpenAPI document
 chart      helm renders the same manifests as the overlays
 image      the images build and run
 citus      the log on Citus
@@ -18,6 +19,7 @@ npm run chaos, npm run upgrade, npm run attack and npm run bench -- simulate --a
 
 await runPart(USAGE, {
   clients: () => import('./prove/clients.mjs'),
+  schema: () => import('./prove/schema.mjs'),
   chart: () => import('./prove/chart.mjs'),
   image: () => import('./prove/image.mjs'),
   citus: () => import('./prove/citus.mjs'),

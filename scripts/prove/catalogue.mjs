@@ -49,6 +49,11 @@ export const PROOFS = {
     shows: 'generated clients in Go and Python compile and call the service',
     covers: ['services/management/src/*openapi*', 'e2e/clients'],
   },
+  schema: {
+    command: 'npm run prove -- schema',
+    shows: 'every response to the requests of schemathesis is as documented',
+    covers: ['services/management/src', 'e2e/schema', 'e2e/attack/fuzz/world.ts'],
+  },
   chart: {
     command: 'npm run prove -- chart',
     shows: 'the Helm chart renders the same manifests as the overlays',

@@ -55,13 +55,13 @@ function isReserved(name: string): boolean {
 }
 
 /** A token of HTTP that begins with a letter or a digit, which excludes the object property `__proto__`. */
-const NAME = /^[0-9A-Za-z][!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
+export const HEADER_NAME = /^[0-9A-Za-z][!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
 /** Matches a header value: printable ASCII without a space at either end, because HTTP strips such spaces. */
-const HEADER_VALUE = /^[!-~]([ -~]*[!-~])?$/;
+export const HEADER_VALUE = /^[!-~]([ -~]*[!-~])?$/;
 
 /** Completes a sentence such as "signature_header …"; null if the name is valid. */
 function nameProblem(name: string): string | null {
-  if (name.length > HEADER_LIMITS.nameCharactersMax || !NAME.test(name))
+  if (name.length > HEADER_LIMITS.nameCharactersMax || !HEADER_NAME.test(name))
     return `is not a header name. Header names have 1 to ${HEADER_LIMITS.nameCharactersMax} letters, digits or symbols, without spaces, and begin with a letter or digit`;
   return isReserved(name) ? `is reserved. You cannot set the ${name} header` : null;
 }

@@ -1,5 +1,7 @@
 export {
   HEADER_LIMITS,
+  HEADER_NAME,
+  HEADER_VALUE,
   headerBytes,
   MASK,
 } from './delivery-headers.ts';

@@ -1,5 +1,7 @@
 import {
   HEADER_LIMITS,
+  HEADER_NAME,
+  HEADER_VALUE,
   headerBytes,
   MASK,
   type Problem,
@@ -8,6 +10,7 @@ import {
 } from '@runhook/contract';
 import { type SecretBox, SecretBoxError } from '@runhook/database';
 import { InvalidRequestError } from '../http/errors.ts';
+import type { Schema } from '../http/openapi/field-schemas.ts';
 
 /** Columns of a subscription for the headers of its deliveries. */
 export interface HeaderColumns {
@@ -19,6 +22,19 @@ export interface HeaderColumns {
 
 type StoredHeaders = HeaderColumns & { clientUrl: string };
 type RequestedHeaders = Pick<SubscriptionFields, 'client_url' | 'headers' | 'signature_header'>;
+
+/** Headers by name. A schema cannot express that names differ in more than case, and which names are reserved. */
+export const CUSTOM_HEADERS: Schema = {
+  type: ['object', 'null'],
+  propertyNames: { type: 'string', maxLength: HEADER_LIMITS.nameCharactersMax, pattern: HEADER_NAME.source },
+  additionalProperties: {
+    type: 'string',
+    minLength: 1,
+    maxLength: HEADER_LIMITS.valueCharactersMax,
+    pattern: HEADER_VALUE.source,
+  },
+  maxProperties: HEADER_LIMITS.headersMax,
+};
 
 const NO_HEADERS: HeaderColumns = { signatureHeader: null, headerNames: [], headersCiphertext: null };
 const NEW_ORIGIN_PROBLEM =

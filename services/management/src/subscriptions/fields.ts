@@ -6,6 +6,7 @@ import {
   EVENT_TYPE_TABLE,
   EVENT_TYPES,
   HEADER_LIMITS,
+  HEADER_NAME,
   MASK,
   SIGNATURE_KEY_TYPES,
   SUBSCRIPTION_LIMITS,
@@ -28,6 +29,7 @@ import {
   schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
+import { CUSTOM_HEADERS } from './custom-headers.ts';
 import { type Health, healthOf } from './health.ts';
 import { rotationPeriod, type SecretRotation } from './rotation.ts';
 import { PUBLIC_KEY_COLUMNS, type SignatureKeyView, signatureKeyView } from './signature-key.ts';
@@ -271,13 +273,13 @@ export const REQUEST_FIELDS = requestObject<SubscriptionFields>(
     signature_header: {
       type: ['string', 'null'],
       maxLength: HEADER_LIMITS.nameCharactersMax,
+      pattern: HEADER_NAME.source,
       description:
         'The header for the signature of the body, for gateways that reject or strip `Authorization`; null for `Authorization`. Default: unchanged on an update.',
       examples: ['X-Runhook-Signature'],
     },
     headers: {
-      type: ['object', 'null'],
-      additionalProperties: { type: 'string', maxLength: HEADER_LIMITS.valueCharactersMax },
+      ...CUSTOM_HEADERS,
       description: `Up to ${HEADER_LIMITS.headersMax} additional headers by name, for gateways that require them; ${HEADER_LIMITS.totalBytesMax} bytes in total, with 4 for the separators of each. Values are stored encrypted and never shown; \`${MASK}\` keeps the stored value of a name. Default: unchanged on an update; null or empty: none. If \`client_url\` changes to another server, all values must be supplied again.`,
       examples: [{ 'X-Gateway-Key': 'a value' }],
     },

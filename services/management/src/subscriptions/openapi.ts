@@ -12,6 +12,7 @@ import {
   queryParameter,
   requestBody,
   searchParameter,
+  someOfNames,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
 import {
@@ -56,11 +57,10 @@ const DELETED_EXAMPLE = { id: NEW_SUBSCRIPTION.id };
 export const WEBHOOK_WRITERS =
   'Requires, on Enterprise, one of the permission sets `account_admin`, `admin` and `developer`; on Team, the Developer licence of a user, or `account_admin` or `member` of a service token.';
 
-const NAME = `(${INCLUDABLE_FIELDS.join('|')})`;
 const INCLUDE = queryParameter(
   'include',
   'Additional fields, names separated by commas. `error_code`: the error code of the latest attempt; `health`: the health of the endpoint.',
-  { type: 'string', pattern: `^${NAME}(,${NAME})*$` },
+  someOfNames(INCLUDABLE_FIELDS),
 );
 
 /** A delivery of a subscription to its endpoint; the events are described in `webhooks` of the document. */

@@ -19,9 +19,16 @@ import {
   schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { parameter, queryParameter, requestBody, withIdempotencyKey } from '../http/openapi/parameters.ts';
+import {
+  parameter,
+  queryParameter,
+  requestBody,
+  someOfNames,
+  withIdempotencyKey,
+} from '../http/openapi/parameters.ts';
 import { BODY_FAILURES, operationResponses, success } from '../http/openapi/responses.ts';
 import { bodyExample } from '../http/openapi/webhooks.ts';
+import { CUSTOM_HEADERS } from './custom-headers.ts';
 import { EVENT_TYPE, NEW_SUBSCRIPTION, REQUEST_FIELDS } from './fields.ts';
 import { CREATED_SUBSCRIPTION_EXAMPLE, newSecret, WEBHOOK_WRITERS } from './openapi.ts';
 import { EXCHANGE_EXAMPLE, type TestExchange, type Verification } from './sample-delivery.ts';
@@ -44,7 +51,6 @@ const UNSAVED_EXAMPLE: VerificationWithExchange = {
 const TAGS = ['Webhooks'];
 const OUTCOME =
   'The response has the result of the endpoint, so a failure of the endpoint is a 200 as well. The log of deliveries does not contain the test.';
-const INCLUDE_PATTERN = '(error_code|exchange)';
 
 /** Paths of the OpenAPI document; see docs/contract.md#test-endpoint. */
 export const testPaths: Paths = {
@@ -59,7 +65,7 @@ export const testPaths: Paths = {
         queryParameter(
           'include',
           'Additional fields, names separated by commas. `error_code`: the error code, for programs; `exchange`: the complete request and response.',
-          { type: 'string', pattern: `^${INCLUDE_PATTERN}(,${INCLUDE_PATTERN})*$` },
+          someOfNames(['error_code', 'exchange']),
         ),
       ],
       description: `For active and inactive webhooks, whatever their event types. ${OUTCOME} ${WEBHOOK_WRITERS}`,
@@ -173,8 +179,7 @@ export const testSchemas: Record<string, Schema> = {
       },
       signature_header: signature_header as Schema,
       headers: {
-        type: ['object', 'null'],
-        additionalProperties: { type: 'string', maxLength: HEADER_LIMITS.valueCharactersMax },
+        ...CUSTOM_HEADERS,
         description: `Up to ${HEADER_LIMITS.headersMax} additional headers by name, ${HEADER_LIMITS.totalBytesMax} bytes in total, each with its value, because no stored value exists that a mask could refer to.`,
       },
     },

@@ -21,6 +21,8 @@ export interface Schema {
   uniqueItems?: boolean;
   properties?: Record<string, Schema>;
   required?: string[];
+  maxProperties?: number;
+  propertyNames?: Schema;
   additionalProperties?: Schema | boolean;
   anyOf?: Schema[];
   oneOf?: Schema[];
@@ -133,8 +135,11 @@ export type SecurityScheme =
 
 /** A public id: its prefix and a KSUID, 27 base62 characters. */
 export function prefixedId(prefix: 'act_' | 'wdl_' | 'wev_' | 'wrc_' | 'wsu_', description: string): Schema {
-  return { type: 'string', pattern: `^${prefix}[0-9A-Za-z]{27}$`, description };
+  return { type: 'string', pattern: `^${prefix}${KSUID}$`, description };
 }
+
+/** 160 bits in base 62, of which the time comes first: a lower-case first letter is a time after the year 2147. */
+export const KSUID = '[0-9A-Z][0-9A-Za-z]{26}';
 
 const NUMBER_TEXT = '^[1-9][0-9]{0,15}$';
 

@@ -3,6 +3,7 @@ import { LIMIT_DEFAULT, LIMIT_MAX, SEARCH_CHARACTERS_MAX } from '../query-parame
 import {
   type Header,
   integerId,
+  KSUID,
   type Operation,
   type Parameter,
   prefixedId,
@@ -135,6 +136,17 @@ export function relatedParameter(names: readonly string[]): Parameter {
     `["${names[0]}"]`,
     names.join('|'),
   );
+}
+
+/** Up to `countMax` ids, separated by commas. */
+export function prefixedIds(prefix: 'wsu_', countMax: number): Schema {
+  const id = `${prefix}${KSUID}`;
+  return { type: 'string', pattern: `^${id}(?:,${id}){0,${countMax - 1}}$` };
+}
+
+/** One or both names, separated by a comma, without repeats. */
+export function someOfNames([first, second]: readonly [string, string]): Schema {
+  return { type: 'string', pattern: `^(?:${first}(?:,${second})?|${second}(?:,${first})?)$` };
 }
 
 /** @param where completes "Only rows that have this text …" */
