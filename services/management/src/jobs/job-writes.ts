@@ -4,6 +4,7 @@ import { ConflictError, InvalidRequestError, NotFoundError } from '../http/error
 import { mergeDefinition } from './definition.ts';
 import type { JobRequest, PlaceReference } from './job-request.ts';
 import { JOB_ROWS, type JobRow } from './job-response.ts';
+import type { NamedRow } from './project-response.ts';
 
 type Transaction = Prisma.TransactionClient;
 
@@ -17,23 +18,18 @@ export async function insertJob(
   // Concurrent calls do not see each other and may exceed the limit by a few.
   if ((await transaction.job.count({ where: { accountId, deletedAt: null } })) >= jobsMax)
     throw new ConflictError(`The account has ${jobsMax} jobs, the maximum.`);
-  const { projectId, environmentId } = await findPlaces(
-    transaction,
-    accountId,
-    { project, environment },
-    null,
-  );
+  const places = await findPlaces(transaction, accountId, { project, environment }, null);
   const stored = mergeDefinition(null, definition);
-  return await transaction.job.create({
+  const created = await transaction.job.create({
     data: {
       accountId,
       name,
-      projectId,
-      environmentId,
+      projectId: places.project.id,
+      environmentId: places.environment.id,
       ...(Object.keys(stored).length > 0 && { definition: toJson(stored) }),
     },
-    include: JOB_ROWS,
   });
+  return { ...created, ...places };
 }
 
 /** Replaces the fields that the request has. Throws a 404 for an unknown or deleted job. */
@@ -56,8 +52,8 @@ export async function updateJob(
     where: { id },
     data: {
       ...(name !== undefined && name !== stored.name && { name }),
-      ...(places.projectId !== stored.projectId && { projectId: places.projectId }),
-      ...(places.environmentId !== stored.environmentId && { environmentId: places.environmentId }),
+      ...(places.project.id !== stored.projectId && { projectId: places.project.id }),
+      ...(places.environment.id !== stored.environmentId && { environmentId: places.environment.id }),
       ...(Object.keys(definition).length > 0 && {
         definition: toJson(mergeDefinition(stored.definition, definition)),
       }),
@@ -103,26 +99,21 @@ export async function webhooksOf(
 
 const toJson = (definition: object) => definition as Prisma.InputJsonObject;
 
-interface Place {
-  id: bigint;
-  name: string;
-}
-
 async function findPlaces(
   transaction: Transaction,
   accountId: bigint,
   { project, environment }: Pick<JobRequest, 'project' | 'environment'>,
   current: JobRow | null,
-): Promise<{ projectId: bigint; environmentId: bigint }> {
-  const projectPlace = await findPlace('project', project, current?.project ?? null, {
+): Promise<Pick<JobRow, 'project' | 'environment'>> {
+  const projectRow = await findPlace('project', project, current?.project ?? null, {
     byId: (id) => transaction.project.findFirst({ where: { accountId, id } }),
     byName: (name) => findOrCreateProject(transaction, accountId, name),
   });
-  const environmentPlace = await findPlace('environment', environment, current?.environment ?? null, {
+  const environmentRow = await findPlace('environment', environment, current?.environment ?? null, {
     byId: (id) => transaction.environment.findFirst({ where: { accountId, id } }),
     byName: (name) => findOrCreateEnvironment(transaction, accountId, name),
   });
-  return { projectId: projectPlace.id, environmentId: environmentPlace.id };
+  return { project: projectRow, environment: environmentRow };
 }
 
 /**
@@ -132,9 +123,9 @@ async function findPlaces(
 async function findPlace(
   kind: 'project' | 'environment',
   { id, name }: PlaceReference,
-  current: Place | null,
-  find: { byId(id: bigint): Promise<Place | null>; byName(name: string): Promise<Place> },
-): Promise<Place> {
+  current: NamedRow | null,
+  find: { byId(id: bigint): Promise<NamedRow | null>; byName(name: string): Promise<NamedRow> },
+): Promise<NamedRow> {
   const isNameNew = name !== undefined && name !== current?.name;
   if (id !== undefined && BigInt(id) !== current?.id) {
     const found = await find.byId(BigInt(id));
