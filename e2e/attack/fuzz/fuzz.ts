@@ -136,7 +136,7 @@ class FuzzRun {
   }
 }
 
-/** Stores the results that the next valid requests need: a replaced key, and webhooks that may be deleted. */
+/** Stores the results that the next valid requests need: a replaced key, and webhooks and jobs that may be deleted. */
 function noteChange(
   { operation, method, caller, target }: FuzzRequest,
   { status, body }: FuzzResponse,
@@ -144,7 +144,7 @@ function noteChange(
   if (method !== 'POST' || (status !== 200 && status !== 201)) return;
   const { data } = JSON.parse(body) as { data: { api_key?: string; id?: string | number } };
   if (data.api_key !== undefined) caller.apiKey = data.api_key;
-  const isWebhook = operation.path.endsWith('/subscriptions');
-  if (isWebhook && caller.accountId === target.account.accountId)
-    caller.spareWebhookIds.push(String(data.id));
+  if (caller.accountId !== target.account.accountId) return;
+  if (operation.path.endsWith('/subscriptions')) caller.spareWebhookIds.push(String(data.id));
+  if (operation.path.endsWith('/jobs')) caller.spareJobIds.push(String(data.id));
 }

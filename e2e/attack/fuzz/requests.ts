@@ -89,9 +89,11 @@ function createPath(
 /** Returns the id for a parameter of a path, or an id that does not exist. */
 function selectId(name: string, method: string, { account, ids }: Target): string {
   if (name === 'account_id') return String(account.accountId);
-  // The main webhook is not deleted.
+  // The main webhook and the main job are not deleted.
   if (name === 'webhook_id' && method === 'DELETE' && account === ids)
     return account.spareWebhookIds.pop() ?? `wsu_${'0'.repeat(27)}`;
+  if (name === 'job_id' && method === 'DELETE' && account === ids)
+    return account.spareJobIds.pop() ?? '999999999';
   return String(ids.ids[name] ?? `none_${name}`);
 }
 

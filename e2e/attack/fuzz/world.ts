@@ -15,6 +15,8 @@ export interface Party {
   body: Record<string, unknown>;
   /** Webhooks that may be deleted. */
   spareWebhookIds: string[];
+  /** Jobs that may be deleted. */
+  spareJobIds: string[];
   /** Texts that occur in the resources of this account only. */
   marks: string[];
 }
@@ -108,6 +110,7 @@ async function openParty(
     },
     body: { ...body, job_id: jobId, name: mark },
     spareWebhookIds: [],
+    spareJobIds: [],
     marks: [mark, token, apiKey, subscriptionId, rows[0]?.id ?? '', String(recovery.id)],
   };
 }

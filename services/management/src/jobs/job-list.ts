@@ -17,7 +17,7 @@ interface JobQuery {
 export function readJobQuery(reader: QueryReader, accountId: number): JobQuery {
   readAccountId(reader, accountId);
   const page = reader.page();
-  const ids = reader.filter('ids', idList);
+  const ids = reader.optional('ids', idList);
   const search = reader.filter('search', searchText);
   const conditions: Prisma.JobWhereInput[] = [
     ...(search === null ? [] : [searchCondition(search)]),

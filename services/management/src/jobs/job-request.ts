@@ -11,7 +11,7 @@ import {
 export const JOB_NAME_CHARACTERS_MAX = 255;
 
 /** Names a project or an environment by its id, its name or both. */
-export interface PlaceReference {
+export interface ParentReference {
   id: number | undefined;
   name: string | undefined;
 }
@@ -19,8 +19,8 @@ export interface PlaceReference {
 /** The fields that a body of `POST …/jobs/` or `POST …/jobs/{id}/` has (docs/contract.md#jobs). */
 export interface JobRequest {
   name: string | undefined;
-  project: PlaceReference;
-  environment: PlaceReference;
+  project: ParentReference;
+  environment: ParentReference;
   /** Whether `state` is that of a deleted job. */
   isDeleted: boolean;
   definition: DefinitionChanges;
@@ -48,17 +48,17 @@ const id = Joi.any()
 const requiredWithout = (idField: string) =>
   name.when(idField, { is: Joi.exist(), otherwise: Joi.required() });
 
-const places = { project_id: id, environment_id: id };
+const parents = { project_id: id, environment_id: id };
 const creation = {
   name: name.required(),
-  ...places,
+  ...parents,
   project_name: requiredWithout('project_id'),
   environment_name: requiredWithout('environment_id'),
   state: Joi.any().valid(1, null),
 };
 const update = {
   name,
-  ...places,
+  ...parents,
   project_name: name,
   environment_name: name,
   state: Joi.any().valid(1, 2, null),

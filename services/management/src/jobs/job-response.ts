@@ -2,11 +2,12 @@ import { microsecondTimestamp } from '@runhook/contract';
 import { type JobView, jobView } from '@runhook/database';
 import type { Prisma } from '@runhook/database/prisma';
 import { definitionOf, type JobDefinition } from './definition.ts';
+import type { NamedRow } from './project-response.ts';
 
 /** Columns and rows that {@link jobResponse} needs. */
 export const JOB_ROWS = { project: true, environment: true } as const satisfies Prisma.JobInclude;
 
-export type JobRow = Prisma.JobGetPayload<{ include: typeof JOB_ROWS }>;
+export type JobRow = Prisma.JobModel & { project: NamedRow; environment: NamedRow };
 
 /** A job in responses (docs/contract.md#jobs). Times are ISO 8601 UTC with microseconds and `Z`. */
 export interface JobResponse extends JobView, JobDefinition {

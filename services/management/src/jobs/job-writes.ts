@@ -2,8 +2,9 @@ import { findOrCreateEnvironment, findOrCreateProject } from '@runhook/database'
 import type { Prisma } from '@runhook/database/prisma';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import { mergeDefinition } from './definition.ts';
-import type { JobRequest, PlaceReference } from './job-request.ts';
+import type { JobRequest, ParentReference } from './job-request.ts';
 import { JOB_ROWS, type JobRow } from './job-response.ts';
+import type { NamedRow } from './project-response.ts';
 
 type Transaction = Prisma.TransactionClient;
 
@@ -17,23 +18,18 @@ export async function insertJob(
   // Concurrent calls do not see each other and may exceed the limit by a few.
   if ((await transaction.job.count({ where: { accountId, deletedAt: null } })) >= jobsMax)
     throw new ConflictError(`The account has ${jobsMax} jobs, the maximum.`);
-  const { projectId, environmentId } = await findPlaces(
-    transaction,
-    accountId,
-    { project, environment },
-    null,
-  );
+  const parents = await findParents(transaction, accountId, { project, environment }, null);
   const stored = mergeDefinition(null, definition);
-  return await transaction.job.create({
+  const created = await transaction.job.create({
     data: {
       accountId,
       name,
-      projectId,
-      environmentId,
+      projectId: parents.project.id,
+      environmentId: parents.environment.id,
       ...(Object.keys(stored).length > 0 && { definition: toJson(stored) }),
     },
-    include: JOB_ROWS,
   });
+  return { ...created, ...parents };
 }
 
 /** Replaces the fields that the request has. Throws a 404 for an unknown or deleted job. */
@@ -50,14 +46,14 @@ export async function updateJob(
   });
   if (count === 0) throw new NotFoundError();
   const stored = await transaction.job.findUniqueOrThrow({ where: { id }, include: JOB_ROWS });
-  const places = await findPlaces(transaction, accountId, { project, environment }, stored);
+  const parents = await findParents(transaction, accountId, { project, environment }, stored);
   // Names and ids only if they differ: each change of these makes all processes read their cached callers again.
   return await transaction.job.update({
     where: { id },
     data: {
       ...(name !== undefined && name !== stored.name && { name }),
-      ...(places.projectId !== stored.projectId && { projectId: places.projectId }),
-      ...(places.environmentId !== stored.environmentId && { environmentId: places.environmentId }),
+      ...(parents.project.id !== stored.projectId && { projectId: parents.project.id }),
+      ...(parents.environment.id !== stored.environmentId && { environmentId: parents.environment.id }),
       ...(Object.keys(definition).length > 0 && {
         definition: toJson(mergeDefinition(stored.definition, definition)),
       }),
@@ -103,47 +99,42 @@ export async function webhooksOf(
 
 const toJson = (definition: object) => definition as Prisma.InputJsonObject;
 
-interface Place {
-  id: bigint;
-  name: string;
-}
-
-async function findPlaces(
+async function findParents(
   transaction: Transaction,
   accountId: bigint,
   { project, environment }: Pick<JobRequest, 'project' | 'environment'>,
   current: JobRow | null,
-): Promise<{ projectId: bigint; environmentId: bigint }> {
-  const projectPlace = await findPlace('project', project, current?.project ?? null, {
-    byId: (id) => transaction.project.findFirst({ where: { accountId, id } }),
-    byName: (name) => findOrCreateProject(transaction, accountId, name),
+): Promise<Pick<JobRow, 'project' | 'environment'>> {
+  const projectRow = await findParent('project', project, current?.project ?? null, {
+    withId: (id) => transaction.project.findFirst({ where: { accountId, id } }),
+    withName: (name) => findOrCreateProject(transaction, accountId, name),
   });
-  const environmentPlace = await findPlace('environment', environment, current?.environment ?? null, {
-    byId: (id) => transaction.environment.findFirst({ where: { accountId, id } }),
-    byName: (name) => findOrCreateEnvironment(transaction, accountId, name),
+  const environmentRow = await findParent('environment', environment, current?.environment ?? null, {
+    withId: (id) => transaction.environment.findFirst({ where: { accountId, id } }),
+    withName: (name) => findOrCreateEnvironment(transaction, accountId, name),
   });
-  return { projectId: projectPlace.id, environmentId: environmentPlace.id };
+  return { project: projectRow, environment: environmentRow };
 }
 
 /**
  * Returns the project or environment of a request. A change of the id counts, else one of the name: a client that changes
  * one of them in the response of a GET sends the other one back unchanged.
  */
-async function findPlace(
+async function findParent(
   kind: 'project' | 'environment',
-  { id, name }: PlaceReference,
-  current: Place | null,
-  find: { byId(id: bigint): Promise<Place | null>; byName(name: string): Promise<Place> },
-): Promise<Place> {
+  { id, name }: ParentReference,
+  current: NamedRow | null,
+  find: { withId(id: bigint): Promise<NamedRow | null>; withName(name: string): Promise<NamedRow> },
+): Promise<NamedRow> {
   const isNameNew = name !== undefined && name !== current?.name;
   if (id !== undefined && BigInt(id) !== current?.id) {
-    const found = await find.byId(BigInt(id));
+    const found = await find.withId(BigInt(id));
     if (found === null) throw invalid(`${kind}_id`, `${id} is not ${ARTICLE[kind]} of this account`);
     if (isNameNew && name !== found.name)
       throw invalid(`${kind}_name`, `is not the name of ${kind} ${id}; send one of the two`);
     return found;
   }
-  if (isNameNew) return await find.byName(name);
+  if (isNameNew) return await find.withName(name);
   if (current === null) throw new TypeError(`a job without ${kind}`);
   return current;
 }

@@ -74,7 +74,7 @@ export const jobPaths: Paths = {
         ...NAME_FILTERS,
         queryParameter('ids', `Only these jobs, at most ${LIMIT_MAX}. Unknown ids are ignored.`, {
           type: 'string',
-          pattern: '^([1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*)?$',
+          pattern: '^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$',
           examples: ['12,13'],
         }),
         idsFilter('id__in', 'Only these jobs.'),

@@ -225,6 +225,11 @@ describe('a deleted job', () => {
     });
     const finished = await server.call('POST', `/runs/${started.data.id}/finish/`, { status: 'success' });
     expect(finished.status).toBe(200);
+    const run = await server.call('GET', `/runs/${started.data.id}/?include_related=["job","environment"]`);
+    expect(run.json.data).toMatchObject({
+      job: { id: job.id, state: 2, execute_steps: [] },
+      environment: { name: 'Production' },
+    });
   });
 
   test('is deleted by its state, too, as some clients do', async () => {
