@@ -136,7 +136,10 @@ describeConsole(
         const log = page.getByRole('region', { name: 'The log of step 1' });
         await log.getByText('<b>PASS</b> model').waitFor();
         const colorOf = (text: string) =>
-          log.getByText(text).evaluate<string>('(span) => getComputedStyle(span).color');
+          page.evaluate(
+            `getComputedStyle([...document.querySelectorAll('span')].findLast(
+              (span) => span.textContent === ${JSON.stringify(text)})).color`,
+          );
         expect(await colorOf('colour 31')).not.toBe(await colorOf('Running with dbt'));
         await page.getByRole('searchbox', { name: 'Search the log of step 1' }).fill('ORDERS');
         await page.getByText('1 of 9 lines have this text').waitFor();

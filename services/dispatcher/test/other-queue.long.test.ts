@@ -21,6 +21,7 @@ const REPEATED = [
   'maintenance/lost-queue',
   'maintenance/reconcile',
   'maintenance/recover',
+  'message-steps',
   'wrong-clock',
 ];
 

@@ -73,7 +73,7 @@ const responseLog = (description: string): Schema => ({
 const INDEX: Schema = stepIndex();
 
 /** A step of `run_steps`. Not a component: a request schema within others would count as that of a response. */
-export const REPORTED_STEP: Schema = requestObject<ReportedRunStep>(
+const REPORTED_STEP: Schema = requestObject<ReportedRunStep>(
   'A step of a run.',
   {
     index: INDEX,
