@@ -52,13 +52,18 @@ function hashOf(bytes: number, seed: number): string {
   return hash.digest('hex');
 }
 
-interface Answer {
+interface UploadResult {
   status: number;
   retryAfter: string | undefined;
   body: string;
 }
 
-function put({ system, management }: World, path: string, bytes: number, seed: number): Promise<Answer> {
+function put(
+  { system, management }: World,
+  path: string,
+  bytes: number,
+  seed: number,
+): Promise<UploadResult> {
   const headers = { authorization: `Token ${system.token}`, 'content-length': bytes };
   return new Promise((resolve, reject) => {
     const request = httpRequest(management.url + path, { method: 'PUT', headers }, (response) => {
@@ -85,7 +90,7 @@ async function putPatiently(world: World, path: string, bytes: number, seed: num
 }
 
 /** A connection that was closed while a rejected client was still writing. */
-const DISCONNECTED: Answer = { status: 0, retryAfter: '1', body: '' };
+const DISCONNECTED: UploadResult = { status: 0, retryAfter: '1', body: '' };
 
 async function getHash({ system, management }: World, path: string): Promise<string> {
   const headers = { authorization: `Token ${system.token}` };

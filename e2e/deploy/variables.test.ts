@@ -6,7 +6,7 @@ import { checkout, findRenderer, type Manifest } from './manifests.ts';
 import { findVariable, readVariables } from './read-variables.ts';
 
 /** Matches variables of node, of other images, and of the trace SDK, which reads its own. */
-const NOT_OURS = /^(NODE_\w+|POSTGRES_\w+|OTEL_\w+)$/;
+const NOT_OURS = /^(AWS_\w+|NODE_\w+|POSTGRES_\w+|OTEL_\w+)$/;
 
 const documented = readFileSync(join(checkout, 'docs', 'deployment.md'), 'utf8');
 /** Variables that the manifests leave at their defaults, from the table in the documentation. */

@@ -24,7 +24,9 @@ const API_SOURCES = [
 ];
 /** The sources of the services' bundles. */
 const BUNDLE_SOURCES = [
-  ...['artifacts', 'contract', 'database', 'doctor', 'egress', 'queue', 'runtime'].map((name) => `packages/${name}/src`),
+  ...['artifacts', 'contract', 'database', 'doctor', 'egress', 'queue', 'runtime'].map(
+    (name) => `packages/${name}/src`,
+  ),
   'pnpm-lock.yaml',
   'scripts/build/service-bundle.mjs',
   'services/dispatcher/src',

@@ -6,7 +6,7 @@ import { createS3Store, type S3Location } from './s3-store.ts';
 import type { ArtifactStore } from './store.ts';
 import { createTableStore } from './table-store.ts';
 
-/** The store that `ARTIFACTS_URL` selects (docs/configuration.md#artifacts). */
+/** The store that `ARTIFACTS_URL` selects (docs/configuration.md#both-services). */
 export type ArtifactsLocation =
   | ({ kind: 's3' } & Pick<S3Location, 'bucket' | 'prefix'>)
   | { kind: 'file'; folder: string };

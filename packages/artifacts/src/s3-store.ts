@@ -120,7 +120,7 @@ export function createS3Store(location: S3Location): ArtifactStore {
 async function openClient({ endpoint, region }: S3Location): Promise<{ sdk: Sdk; client: S3Client }> {
   const sdk = await import('@aws-sdk/client-s3');
   const client = new sdk.S3Client({
-    // Buckets of other servers have no names of their own in DNS.
+    // Buckets of other servers have no names in DNS.
     ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
     ...(region !== undefined && { region }),
     // One retry: the caller repeats a call that gets a 503. The SDK does not retry a stream.

@@ -141,7 +141,7 @@ function toFile({ object_id: objectId, ...row }: RowOf<typeof FILE>): ArtifactFi
   return { path: row.path, step: row.step, bytes: row.bytes, sha256: row.sha256, objectId };
 }
 
-// Of two concurrent first uploads one finds no row. Its content is overwritten, and deleted as an orphan.
+// Two concurrent first uploads find no row: the content of the first one is deleted as an orphan.
 const LOCK_FILE = `
   SELECT object_id::text AS object_id FROM artifacts
   WHERE account_id = $1 AND run_id = $2 AND path = $3 AND step = $4 FOR UPDATE`;

@@ -73,5 +73,8 @@ async function* receive(request: Request, graceMs: number): AsyncGenerator<Uint8
     if (error instanceof DeadlineError) throw new RequestTimeoutError();
     // The only error of the request is the loss of its connection.
     throw new InvalidRequestError([{ field: 'body', message: 'body is incomplete' }]);
+  } finally {
+    // Detaches from the request. Not awaited, because after the deadline it waits for data that may never arrive.
+    void chunks.return?.();
   }
 }

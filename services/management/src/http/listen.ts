@@ -136,7 +136,9 @@ function closeUnreadBody(request: IncomingMessage, response: ServerResponse, lin
   const { socket } = request;
   response.once('finish', () => {
     if (request.complete) return;
-    // A handler that stopped reading has paused the request, and a client that writes first would wait in vain.
+    // A handler that stopped reading has paused the request, and a client that writes first would wait in vain. A stream
+    // does not flow while an iterator, which may be waiting for data, listens for it.
+    request.removeAllListeners('readable');
     request.resume();
     const timer = setTimeout(() => request.complete || socket.destroy(), lingerMs);
     timer.unref();

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -102,6 +104,23 @@ test('while the store is unavailable, uploads and the ingestion of a run with fi
     expect((await withoutStore.call('POST', `${path}artifacts/`, { token, headers })).status).toBe(503);
   expect((await withoutStore.call('GET', `${path}artifacts/x.json`, { token })).status).toBe(503);
   expect(await events()).toBe(before);
+  const connection = new Agent({ keepAlive: true, maxSockets: 1 });
+  const statuses: (number | undefined)[] = [];
+  // The connection remains usable, though the handler has not read the whole body.
+  for (const length of [300_000, 2, 300_000]) {
+    const options = {
+      agent: connection,
+      method: 'PUT',
+      headers: { authorization: `Token ${token}`, 'content-length': length },
+    };
+    const request = httpRequest(`${withoutStore.origin}${path}artifacts/x.json`, options);
+    request.end(Buffer.alloc(length));
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    await text(response);
+    statuses.push(response.statusCode);
+  }
+  connection.destroy();
+  expect(statuses).toEqual([503, 503, 503]);
   await pool.query('DELETE FROM artifacts WHERE account_id = $1', [account.id]);
   expect((await withoutStore.call('POST', `${path}artifacts/`, { token })).status).toBe(200);
   expect(await events()).toBe(before + 1);
