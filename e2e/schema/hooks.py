@@ -32,6 +32,8 @@ def reason_to_accept(failure, case, response):
         # Every problem of the request must be one that the schema cannot express.
         return "; ".join(sorted(set(reasons))) if reasons and None not in reasons else None
     if isinstance(failure, AcceptedNegativeData):
+        if re.search(r"in body - job_ids\b", failure.message):
+            return "job_ids as digits or as a single id, as the description states"
         name = re.search(r"parameter `(\w+)` in query", failure.message)
         # A filter that is present and empty is none, because clients send all of their parameters.
         return "an empty filter is none" if name and case.query.get(name[1]) == "" else None

@@ -59,7 +59,7 @@ function settings({ accountId, ids, body, token, spareWebhookIds }: FuzzWorld['f
 seed = ${seed}
 request-timeout = 60
 continue-on-failure = true
-workers = 2
+workers = 1
 hooks = ${JSON.stringify(hooks)}
 headers = { Authorization = "Token ${token}" }
 

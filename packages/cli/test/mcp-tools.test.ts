@@ -12,11 +12,11 @@ const RUN = {
   href: 'https://runhook.example.com/runs/7',
 };
 
-/** A client that records its calls and answers each with the result. */
+/** A client that records its calls and returns the result from each. */
 function clientOf(result: unknown) {
   const calls: unknown[][] = [];
-  const answer = (...call: unknown[]) => {
-    calls.push(call);
+  const call = (...parts: unknown[]) => {
+    calls.push(parts);
     return Promise.resolve(result);
   };
   const jobs = [
@@ -26,7 +26,7 @@ function clientOf(result: unknown) {
   async function* list() {
     yield* jobs;
   }
-  return { calls, client: { get: answer, post: answer, list } as unknown as Client };
+  return { calls, client: { get: call, post: call, list } as unknown as Client };
 }
 
 const runTool = async (name: string, client: Client, input: Record<string, unknown>) =>

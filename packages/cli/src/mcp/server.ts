@@ -34,7 +34,7 @@ export async function serveTools(options: ServeOptions): Promise<void> {
     register(server, tool, connection, options.secrets);
   const ended = new Promise<void>((resolve) => {
     stdin.once('end', resolve).once('close', resolve);
-    // The reader is gone: nobody is left to tell.
+    // The client has closed the stream.
     stdout.once('error', () => resolve());
     stopSignal.addEventListener('abort', () => resolve(), { once: true });
     server.server.onclose = resolve;

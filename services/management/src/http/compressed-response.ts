@@ -3,7 +3,7 @@ import type { Response } from 'express';
 
 /**
  * Sends a text, compressed if it is long and the client accepts that. Must not be used for a response with a secret: its
- * length would reveal the secret to somebody who can have text of his own in the same response (BREACH).
+ * length would reveal the secret to a caller who can have chosen text in the same response (BREACH).
  * @param compress may return a stored result
  */
 export async function sendCompressed(
