@@ -103,6 +103,10 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
   record_probe: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
   recoveries: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, UPDATE, DELETE' },
   run_counters: { management: 'SELECT, INSERT, UPDATE' },
+  run_requests: {
+    management: 'SELECT, INSERT, UPDATE',
+    dispatcher: 'SELECT, UPDATE (ended_at, enqueued_at), DELETE',
+  },
   runs: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   // The trigger of the audit log names the actor of a change.
   service_tokens: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT (id, name)' },

@@ -9,6 +9,7 @@ export interface Purged {
   notices: number;
   incidents: number;
   runs: number;
+  runRequests: number;
   subscriptions: number;
   auditEntries: number;
   quarantinedItems: number;
@@ -42,6 +43,7 @@ export async function purge(database: Queryable, options: PurgeOptions): Promise
     notices: purgeKind('notices', DELETE_NOTICES, logRetentionDays),
     incidents: purgeKind('incidents', DELETE_INCIDENTS, logRetentionDays),
     runs: purgeKind('runs', DELETE_RUNS, runRetentionDays),
+    runRequests: purgeKind('runRequests', DELETE_RUN_REQUESTS),
     subscriptions: purgeKind('subscriptions', DELETE_SUBSCRIPTIONS, logRetentionDays),
     auditEntries: purgeKind('auditEntries', DELETE_AUDIT_ENTRIES, AUDIT_RETENTION_DAYS),
     quarantinedItems: purgeKind('quarantinedItems', DELETE_QUARANTINED, logRetentionDays),
@@ -104,6 +106,14 @@ const DELETE_RUNS = {
         ORDER BY r.created_at LIMIT $2) old
       LIMIT $2)
     RETURNING id`,
+};
+
+const DELETE_RUN_REQUESTS = {
+  name: 'delete-ended-run-requests',
+  text: `
+    DELETE FROM run_requests WHERE (account_id, run_id) IN (
+      SELECT account_id, run_id FROM run_requests WHERE ended_at < now() - interval '1 day' LIMIT $1)
+    RETURNING run_id`,
 };
 
 /**
