@@ -13,6 +13,7 @@ import {
   authorize,
   DEADLINE_MS,
   type Endpoint,
+  LEASE_TOKEN_HEADER,
   type ParsedRequest,
 } from './endpoint.ts';
 import { type EndpointResponse, sendResponse } from './envelope.ts';
@@ -33,6 +34,7 @@ import {
   withCommitCheck,
 } from './idempotency.ts';
 import { type LimitResult, requestLimitKey } from './limits.ts';
+import { withLongPolls } from './long-poll.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { recordCaller, requestState } from './request-telemetry.ts';
 
@@ -65,8 +67,11 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       requestState(response).route = path;
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
-      const admission = () => admitCached(endpoint, dependencies, request, response);
-      const handle = await respondWithinDeadline(deadlineMs, new CommitGuard(), admission);
+      const admit = () =>
+        respondWithinDeadline(deadlineMs, new CommitGuard(), () =>
+          admitCached(endpoint, dependencies, request, response),
+        );
+      const handle = await admit();
       const body = await readBody(request, response, {
         bytesMax: endpoint.bodyBytesMax,
         valuesMax: endpoint.bodyValuesMax,
@@ -74,13 +79,14 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
         bodyType: endpoint.bodyType,
       });
       const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0);
-      const guard = new CommitGuard();
-      const beforeCommit = () => guard.commit();
-      const parsedRequest = { body, beforeCommit, ...requestParts(request) };
-      const endpointResponse = await respondWithinDeadline(responseMs, guard, () =>
-        handle(parsedRequest, guard),
-      );
-      sendResponse(response, endpointResponse);
+      const respond = (handleAdmitted: AdmittedHandler) => {
+        const guard = new CommitGuard();
+        const beforeCommit = () => guard.commit();
+        const parsedRequest = { body, beforeCommit, ...requestParts(request) };
+        return respondWithinDeadline(responseMs, guard, () => handleAdmitted(parsedRequest, guard));
+      };
+      const retry = async () => respond(await admit());
+      sendResponse(response, await withLongPolls(response, () => respond(handle), retry));
     });
   }
   return router;
@@ -164,7 +170,7 @@ async function admit(
     };
     if (endpoint.extraTimeMs !== undefined)
       return await budgets.endpointTests.run(account.id, () => work(NO_RECORDING));
-    if (isBatched && key === null) {
+    if (isBatched && key === null && parsedRequest.header(LEASE_TOKEN_HEADER) === undefined) {
       try {
         return await budgets.requests.runWithoutSlot(account.id, () => work(NO_RECORDING));
       } catch (error) {
