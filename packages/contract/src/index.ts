@@ -58,6 +58,16 @@ export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, i
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
 export { JOB_RUN_REQUESTS, type RunRequest, runRequestJobId } from './run-requests.ts';
+export {
+  isFinalRunStatus,
+  isStoredRunStatus,
+  RUN_STATUSES,
+  type RunStatusCode,
+  runStatusOfCode,
+  runStatusOfText,
+  STORED_RUN_STATUSES,
+  type StoredRunStatus,
+} from './run-statuses.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
 export {
   mappedShards,
@@ -121,4 +131,10 @@ export {
   truncateWithEllipsis,
   wellFormedText,
 } from './text.ts';
-export { isIsoSecondsTime, microsText, nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';
+export {
+  isIsoSecondsTime,
+  microsecondTimestamp,
+  microsText,
+  nanosecondTimestamp,
+  secondsTimestamp,
+} from './timestamps.ts';

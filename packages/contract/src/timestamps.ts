@@ -32,6 +32,11 @@ export function secondsTimestamp(date: Date): string {
   return `${date.toISOString().slice(0, 19)}Z`;
 }
 
+/** Returns a time of the REST API v2: ISO 8601 UTC with six fractional digits and `Z`. */
+export function microsecondTimestamp(date: Date): string {
+  return `${date.toISOString().slice(0, 23)}000Z`;
+}
+
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /**

@@ -42,6 +42,7 @@ const RUN_COLUMNS: UnnestColumns<ReportedRun> = {
   artifacts_ingested_at: ['timestamptz', ({ artifactsIngestedAt }) => artifactsIngestedAt],
   start_reported: ['boolean', ({ startReported }) => startReported],
 };
+const IN_PROGRESS = `r.status IN ('Queued', 'Starting', 'Running')`;
 const RUN_COLUMN_NAMES = Object.keys(RUN_COLUMNS).join(', ');
 
 /**
@@ -56,14 +57,17 @@ export function upsertRunsSql(firstParameter: number, recorded: string): string 
     SELECT ${RUN_COLUMN_NAMES} FROM ${unnestSql(RUN_COLUMNS, firstParameter, 'input')}
     WHERE (input.account_id, input.id) IN (${recorded})
     ON CONFLICT (account_id, id) DO UPDATE
-      SET status = CASE r.status WHEN 'Running' THEN EXCLUDED.status ELSE r.status END,
-          status_message = CASE r.status WHEN 'Running' THEN EXCLUDED.status_message ELSE r.status_message END,
+      SET status = CASE WHEN ${IN_PROGRESS} THEN EXCLUDED.status ELSE r.status END,
+          status_message = CASE WHEN ${IN_PROGRESS} THEN EXCLUDED.status_message ELSE r.status_message END,
+          engine_version = coalesce(r.engine_version, EXCLUDED.engine_version),
+          started_at = coalesce(r.started_at, EXCLUDED.started_at),
           finished_at = coalesce(r.finished_at, EXCLUDED.finished_at),
           errored_at = coalesce(r.errored_at, EXCLUDED.errored_at),
           artifacts_ingested_at = coalesce(r.artifacts_ingested_at, EXCLUDED.artifacts_ingested_at),
           start_reported = r.start_reported OR EXCLUDED.start_reported
       WHERE r.job_id = EXCLUDED.job_id
-        AND ((r.status = 'Running' AND EXCLUDED.status <> 'Running')
+        AND ((${IN_PROGRESS} AND EXCLUDED.status <> r.status)
+          OR (r.started_at IS NULL AND EXCLUDED.started_at IS NOT NULL)
           OR (r.finished_at IS NULL AND EXCLUDED.finished_at IS NOT NULL)
           OR (r.errored_at IS NULL AND EXCLUDED.errored_at IS NOT NULL)
           OR (r.artifacts_ingested_at IS NULL AND EXCLUDED.artifacts_ingested_at IS NOT NULL)

@@ -13,6 +13,7 @@ import { deliveryEndpoints } from './deliveries/routes.ts';
 import { serviceStateEndpoint } from './deliveries/service-state.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
 import { createAccountBudgets } from './http/account-budgets.ts';
+import { createBaseUrl } from './http/base-url.ts';
 import { Bulkhead } from './http/bulkhead.ts';
 import { addressNetwork } from './http/client-network.ts';
 import { DEADLINE_MS, type Endpoint } from './http/endpoint.ts';
@@ -218,7 +219,7 @@ export function createEndpoints(
     incidentsEndpoint({ prisma, reads }),
     serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
     ...jobsEndpoints({ prisma, jobsMax: settings.jobsPerAccount }),
-    ...runsEndpoints(runs, reads),
+    ...runsEndpoints({ runs, reads, baseUrl: createBaseUrl(publicUrl) }),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
     auditEndpoint({ prisma }),

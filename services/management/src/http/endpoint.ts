@@ -25,6 +25,8 @@ export interface ParsedRequest {
   clientAddress: string;
   /** Whether the request came over https, as reported by trusted proxies. */
   secure: boolean;
+  /** Scheme and host of the request, as reported by trusted proxies. */
+  origin: string;
   /**
    * Must be called immediately before the COMMIT of a change, and before any request to another server. Throws if the
    * caller has got a 503 because the deadline was missed. Handlers that use the request's `recorder` need not call it.

@@ -10,7 +10,7 @@ import { InvalidRequestError } from './errors.ts';
 type Query = Readonly<Record<string, string | string[] | undefined>>;
 
 /** The value, or the problem as a phrase that completes "limit …". */
-type ParseResult<T> = { value: T } | { problem: string };
+export type ParseResult<T> = { value: T } | { problem: string };
 
 export interface Page {
   limit: number;
@@ -21,8 +21,8 @@ export const LIMIT_MAX = 100;
 export const LIMIT_DEFAULT = 10;
 export const SEARCH_CHARACTERS_MAX = 255;
 
-/** Parameter that clients of this API family send with every list, and that has no effect here. */
-const IGNORED_PARAMETER = 'include_related';
+/** Parameter that clients of this API family send with every list; endpoints without related objects accept no name. */
+const RELATED_PARAMETER = 'include_related';
 
 /**
  * Reads query parameters and collects their problems, so that one 400 names all of them. Unread parameters are
@@ -30,7 +30,7 @@ const IGNORED_PARAMETER = 'include_related';
  */
 export class QueryReader {
   readonly #query: Query;
-  readonly #readFields = new Set([IGNORED_PARAMETER]);
+  readonly #readFields = new Set<string>();
   readonly #problems: Problem[] = [];
 
   constructor(query: Query) {
@@ -43,6 +43,24 @@ export class QueryReader {
     const text = this.#query[field];
     if (text === undefined) return null;
     const result = Array.isArray(text) ? { problem: 'must be given once' } : read(text);
+    if ('value' in result) return result.value;
+    this.#problems.push({ field, message: `${field} ${result.problem}` });
+    return null;
+  }
+
+  /** Returns the value as `optional` does; an empty one counts as omitted, since some clients send all parameters. */
+  filter<T>(field: string, read: (text: string) => ParseResult<T>): T | null {
+    if (this.#query[field] !== '') return this.optional(field, read);
+    this.#readFields.add(field);
+    return null;
+  }
+
+  /** Returns the value of a parameter that may be repeated, or null if the query does not have it. */
+  list<T>(field: string, read: (texts: readonly string[]) => ParseResult<T>): T | null {
+    this.#readFields.add(field);
+    const text = this.#query[field];
+    if (text === undefined) return null;
+    const result = read(Array.isArray(text) ? text : [text]);
     if ('value' in result) return result.value;
     this.#problems.push({ field, message: `${field} ${result.problem}` });
     return null;
@@ -62,10 +80,17 @@ export class QueryReader {
 
   /** Throws {@link InvalidRequestError} if a parameter was invalid or unknown. */
   check(): void {
+    if (!this.#readFields.has(RELATED_PARAMETER)) this.list(RELATED_PARAMETER, noNames);
     const unknown = Object.keys(this.#query).filter((field) => !this.#readFields.has(field));
     const problems = [...this.#problems, ...unknown.slice(0, UNKNOWN_MAX).map(unknownProblem)];
     if (problems.length > 0) throw new InvalidRequestError(problems);
   }
+}
+
+function noNames(texts: readonly string[]): ParseResult<null> {
+  return texts.every((text) => /^\s*(\[\s*\])?\s*$/.test(text))
+    ? { value: null }
+    : { problem: 'must be empty: this call has no related objects' };
 }
 
 /** Maximum number of unknown parameters in an error; all of them could be as long as a URL. */

@@ -222,6 +222,7 @@ function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCom
     // A proxy may forward any text as the address of the client.
     clientAddress: isIP(reportedAddress) === 0 ? (request.socket.remoteAddress ?? '') : reportedAddress,
     secure: request.secure,
+    origin: `${request.protocol}://${request.host}`,
   };
 }
 

@@ -1,9 +1,10 @@
-import { RUN_STATUS_CODES, secondsTimestamp } from '@runhook/contract';
+import { isFinalRunStatus, microsecondTimestamp } from '@runhook/contract';
 import type { JobView } from '@runhook/database';
 import type { JobAtVersion } from './job-cache.ts';
 import { keyOf, type RunWrite } from './report-statements.ts';
-import type { RunStart, RunView } from './routes.ts';
-import { type RunCall, type RunState, runEvent, transitionRun } from './transitions.ts';
+import type { RunStart } from './routes.ts';
+import type { RunView } from './run-view.ts';
+import { isUnstarted, type RunCall, type RunState, runEvent, transitionRun } from './transitions.ts';
 
 /** A job runner's report of one run. */
 export interface Report {
@@ -20,7 +21,7 @@ export interface Report {
 
 /** A report that changes an existing run. */
 interface Change {
-  call: Exclude<RunCall['call'], 'start'>;
+  call: Exclude<RunCall['call'], 'start' | 'trigger'>;
   runId: number;
   transition: RunCall;
   /** Returns the fields, other than the status, that the report sets on a run that it changes. */
@@ -87,9 +88,32 @@ export function planWithRun(
   const { report } = pending;
   const { content } = report;
   if (isOutdated(report, version)) return { pending, outcome: { kind: 'outdated' } };
-  if (content.call === 'start') return { pending, outcome: existingRunOutcome(run, content.fields) };
+  if (content.call === 'start') return planStartOfExisting(pending, content.fields, run, version);
   if (run === undefined) return { pending, outcome: { kind: 'not_found' } };
   return planChange(pending, content, run, version);
+}
+
+/** Plans a start whose id is taken: it starts a triggered run; otherwise it repeats a start. */
+function planStartOfExisting(
+  pending: PendingReport,
+  fields: RunStart,
+  run: RunView | undefined,
+  version: string,
+): PlannedReport {
+  const outcome = existingRunOutcome(run, fields);
+  if (run === undefined || outcome.kind !== 'existing' || !isUnstarted(run.status)) return { pending, outcome };
+  return planChange(pending, beginChange(run.id, { call: 'start' }, fields), run, version);
+}
+
+/** Returns the change that starts a triggered run. */
+export function beginChange(
+  runId: number,
+  transition: RunCall,
+  fields: Pick<RunStart, 'engine_version' | 'started_at'>,
+): Change {
+  const { engine_version, started_at } = fields;
+  const details = (arrivedAt: string) => ({ engine_version, started_at: started_at ?? arrivedAt });
+  return { call: 'begin', runId, transition, details };
 }
 
 function planChange(pending: PendingReport, content: Change, run: RunView, version: string): PlannedReport {
@@ -97,15 +121,19 @@ function planChange(pending: PendingReport, content: Change, run: RunView, versi
   const transition = transitionRun(stateOf(run), content.transition);
   if (transition.kind === 'conflict') return { pending, outcome: transition };
   if (transition.kind === 'unchanged') return { pending, outcome: { kind: 'recorded', run } };
-  const changed = applyChange(run, transition.state, content.details(secondsOf(arrivedAtMs)));
+  const changed = applyChange(
+    run,
+    transition.state,
+    content.details(microsecondTimestamp(new Date(arrivedAtMs))),
+  );
   const events = transition.events.map((eventType) => runEvent(eventType, changed, arrivedAtMs));
   return { pending, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
 }
 
 /** Sets only the missing fields of a run that has already ended: the first report of its end is kept. */
 function applyChange(run: RunView, { status, hasFinishTime }: RunState, details: Partial<RunView>): RunView {
-  const changes = run.status === 'Running' ? details : missingFields(run, details);
-  const changed = { ...run, ...changes, status, status_code: RUN_STATUS_CODES[status] };
+  const changes = isFinalRunStatus(run.status) ? missingFields(run, details) : details;
+  const changed = { ...run, ...changes, status };
   return hasFinishTime ? { ...changed, finished_at: changed.finished_at ?? changed.errored_at } : changed;
 }
 
@@ -125,11 +153,11 @@ function existingRunOutcome(run: RunView | undefined, fields: RunStart): ReportO
 function newRun(job: JobView, id: number, { content, arrivedAtMs }: Report): RunView {
   if (content.call !== 'start') throw new TypeError('only a start makes a run');
   const { fields } = content;
+  const arrivedAt = microsecondTimestamp(new Date(arrivedAtMs));
   return {
     id,
     account_id: job.account_id,
     job_id: job.id,
-    job_definition_id: job.id,
     job_name: job.name,
     project_id: job.project_id,
     project_name: job.project_name,
@@ -137,13 +165,16 @@ function newRun(job: JobView, id: number, { content, arrivedAtMs }: Report): Run
     environment_name: job.environment_name,
     engine_version: fields.engine_version,
     status: 'Running',
-    status_code: RUN_STATUS_CODES.Running,
     status_message: null,
     reason: fields.reason ?? null,
-    started_at: fields.started_at ?? secondsOf(arrivedAtMs),
+    // Replaced with the time on record when the run is written.
+    created_at: arrivedAt,
+    started_at: fields.started_at ?? arrivedAt,
     finished_at: null,
     errored_at: null,
     artifacts_ingested_at: null,
+    trigger: null,
+    retry_of: null,
   };
 }
 
@@ -157,8 +188,4 @@ function stateOf(run: RunView): RunState {
     hasFinishTime: run.finished_at !== null,
     hasArtifacts: run.artifacts_ingested_at !== null,
   };
-}
-
-function secondsOf(timeMs: number): string {
-  return secondsTimestamp(new Date(timeMs));
 }

@@ -12,9 +12,9 @@ import {
   unnestSql,
   unnestValues,
 } from '@runhook/database';
-import type { RunView } from './routes.ts';
-import { RUN, RUN_COLUMNS, type RunRow, toRunView } from './statements.ts';
-import type { RunState } from './transitions.ts';
+import type { RunView } from './run-view.ts';
+import { RUN, RUN_COLUMNS, type RunRow, timeSql, toRunView } from './statements.ts';
+import { isUnstarted, type RunState } from './transitions.ts';
 
 /** Rows with the value of `cache_version`, both from one snapshot. */
 export interface RowsAtVersion<T> {
@@ -154,7 +154,7 @@ const startSql = (firstParameter: number, conflictClause: string) => `
   JOIN current ON current.version = s.version
   WHERE (SELECT true FROM runs r WHERE r.account_id = s.account_id AND r.id = s.id) IS NULL
   ${conflictClause}
-  RETURNING account_id, id`;
+  RETURNING account_id, id, ${timeSql('created_at')}`;
 
 /** Columns of changed runs. */
 const CHANGED_COLUMNS: UnnestColumns<RunWrite> = {
@@ -171,13 +171,35 @@ const CHANGED_COLUMNS: UnnestColumns<RunWrite> = {
   artifacts_ingested_at: ['timestamptz', ({ run }) => run.artifacts_ingested_at],
 };
 
-const changeSql = (firstParameter: number, lockClause: string) => `
+/** Columns of changed runs that may start, as triggered runs do. */
+const STARTABLE_COLUMNS: UnnestColumns<RunWrite> = {
+  ...CHANGED_COLUMNS,
+  engine_version: ['text', ({ run }) => run.engine_version],
+  started_at: ['timestamptz', ({ run }) => run.started_at],
+};
+
+/** `SKIP LOCKED` leaves out runs that another transaction has locked, as batches do. */
+type LockClause = '' | 'SKIP LOCKED';
+
+/** Batches have no columns that nearly no change needs. */
+const changedColumns = (lockClause: LockClause) => (lockClause === '' ? STARTABLE_COLUMNS : CHANGED_COLUMNS);
+
+/** Returns whether a write starts a triggered run, for which only the unbatched statement has the columns. */
+export function startsTriggered({ expected, run }: RunWrite): boolean {
+  return expected !== null && isUnstarted(expected.status) && run.status === 'Running';
+}
+
+const START_SQL = `,
+      engine_version = c.engine_version, started_at = c.started_at,
+      start_reported = r.start_reported OR (r.started_at IS NULL AND c.started_at IS NOT NULL)`;
+
+const changeSql = (firstParameter: number, lockClause: LockClause) => `
   UPDATE runs r
   SET status = c.status, status_message = c.status_message, finished_at = c.finished_at, errored_at = c.errored_at,
-      artifacts_ingested_at = c.artifacts_ingested_at
+      artifacts_ingested_at = c.artifacts_ingested_at${lockClause === '' ? START_SQL : ''}
   FROM (
     SELECT input.*
-    FROM ${unnestSql(CHANGED_COLUMNS, firstParameter, 'input')}
+    FROM ${unnestSql(changedColumns(lockClause), firstParameter, 'input')}
     JOIN current ON current.version = input.version
     JOIN runs locked ON locked.account_id = input.account_id AND locked.id = input.id
     FOR UPDATE OF locked ${lockClause}
@@ -204,12 +226,11 @@ type ReportKinds = 'starts' | 'changes' | 'both';
 /**
  * Returns the statement. A run that does not match its expected state is not changed and has no events. Both parts lock
  * their runs in input order, as all other writers of runs do, so that they cannot deadlock.
- * @param lockClause `SKIP LOCKED` leaves out runs that another transaction has locked
  * @param conflictClause conflict clause for a start whose run another transaction creates
  */
 function recordSql(
   kinds: ReportKinds,
-  lockClause: '' | 'SKIP LOCKED',
+  lockClause: LockClause,
   conflictClause: '' | typeof DO_NOTHING_ON_CONFLICT,
 ): string {
   const parts: string[] = [];
@@ -217,13 +238,13 @@ function recordSql(
   let firstParameter = 1;
   if (kinds !== 'changes') {
     parts.push(`started AS (${startSql(firstParameter, conflictClause)})`);
-    doneSelects.push('SELECT account_id, id FROM started');
+    doneSelects.push('SELECT account_id, id, created_at FROM started');
     firstParameter += unnestParameterCount(STARTED_COLUMNS);
   }
   if (kinds !== 'starts') {
     parts.push(`changed AS (${changeSql(firstParameter, lockClause)})`);
-    doneSelects.push('SELECT account_id, id FROM changed');
-    firstParameter += unnestParameterCount(CHANGED_COLUMNS);
+    doneSelects.push('SELECT account_id, id, NULL AS created_at FROM changed');
+    firstParameter += unnestParameterCount(changedColumns(lockClause));
   }
   return `
     WITH current AS MATERIALIZED (
@@ -239,7 +260,7 @@ function recordSql(
     ), opened AS (
       INSERT INTO undispatched_events (day, event_id, account_id) SELECT day, id, account_id FROM sent
     )
-    SELECT current.version, done.account_id, done.id FROM current LEFT JOIN done ON true`;
+    SELECT current.version, done.account_id, done.id, done.created_at FROM current LEFT JOIN done ON true`;
 }
 
 const DO_NOTHING_ON_CONFLICT = 'ON CONFLICT (account_id, id) DO NOTHING';
@@ -267,17 +288,20 @@ const RECORDED_ROW = {
   version: column.digits,
   account_id: column.orNull(column.digits),
   id: column.orNull(column.digits),
+  /** Null for a changed run. */
+  created_at: column.orNull(column.text),
 };
 
 /**
- * Returns the keys of the runs that were written with their events ({@link keyOf}). Runs must not repeat within a call.
+ * Returns the keys of the runs that were written with their events ({@link keyOf}), each with the time on record of a
+ * started run, else null. Runs must not repeat within a call.
  * @param isBatched does not wait for a run that another transaction has locked
  */
 export async function recordRuns(
   database: Queryable,
   unsorted: readonly RunWrite[],
   isBatched: boolean,
-): Promise<{ version: string; written: Set<string> }> {
+): Promise<{ version: string; written: Map<string, string | null> }> {
   const writes = unsorted
     .map((write) => ({ key: keyOf({ accountId: write.run.account_id, id: write.run.id }), ...write }))
     .sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -289,7 +313,7 @@ export async function recordRuns(
   const execute = (kinds: ReportKinds, { text, name }: { text: string; name: string | undefined }) => {
     const values = [
       ...(kinds === 'changes' ? [] : unnestValues(STARTED_COLUMNS, starts)),
-      ...(kinds === 'starts' ? [] : unnestValues(CHANGED_COLUMNS, changes)),
+      ...(kinds === 'starts' ? [] : unnestValues(changedColumns(isBatched ? 'SKIP LOCKED' : ''), changes)),
       ...unnestValues(REPORT_EVENT_COLUMNS, events),
     ];
     return queryRows(database, RECORDED_ROW, text, values, name);
@@ -301,8 +325,8 @@ export async function recordRuns(
         return execute('both', RETRY_STATEMENT);
       })
     : await execute('both', TRANSACTION_STATEMENT);
-  const written = new Set<string>();
-  for (const { account_id: accountId, id } of rows)
-    if (accountId !== null && id !== null) written.add(`${accountId}/${id}`);
+  const written = new Map<string, string | null>();
+  for (const { account_id: accountId, id, created_at: createdAt } of rows)
+    if (accountId !== null && id !== null) written.set(`${accountId}/${id}`, createdAt);
   return { version: versionOf(rows), written };
 }

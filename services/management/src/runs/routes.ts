@@ -4,17 +4,20 @@ import {
   isIntegerId,
   nanosecondTimestamp,
   type Problem,
-  RUN_STATUS_CODES,
-  type RunStatus,
+  RUN_STATUSES,
   reportedText,
+  runStatusOfText,
+  STORED_RUN_STATUSES,
   toProblems,
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
 import Joi from 'joi';
+import type { BaseUrl } from '../http/base-url.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
+  LEASE_TOKEN_HEADER,
   READ_RUNS,
   REPORT_RUNS,
   type WriteRequest,
@@ -31,15 +34,21 @@ import {
   timestamp,
 } from '../http/query-parameters.ts';
 import type { ReplicaReads } from '../http/replica-reads.ts';
+import { runResponse } from './run-response.ts';
 import type { CreateResponse, Reporting, Runs } from './runs.ts';
 import { listRuns, RUN_ORDERS } from './statements.ts';
 import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 
-const RUNS_PATH = '/api/v2/accounts/:account_id/runs';
-const STATUSES = Object.keys(RUN_STATUS_CODES) as RunStatus[];
+export const RUNS_PATH = '/api/v2/accounts/:account_id/runs';
+
+export interface RunsEndpointDependencies {
+  runs: Runs;
+  reads: ReplicaReads;
+  baseUrl: BaseUrl;
+}
 
 /** The Runs API for job runners over REST (docs/contract.md#runs-and-jobs), on every plan. */
-export function runsEndpoints(runs: Runs, reads: ReplicaReads): AccountEndpoint[] {
+export function runsEndpoints(deps: RunsEndpointDependencies): AccountEndpoint[] {
   return [
     {
       method: 'POST',
@@ -47,20 +56,20 @@ export function runsEndpoints(runs: Runs, reads: ReplicaReads): AccountEndpoint[
       access: REPORT_RUNS,
       isBatched: true,
       bodyBytesMax: BODY_BYTES_MAX.run,
-      handle: (request) => start(runs, request),
+      handle: (request) => start(deps, request),
     },
     {
       method: 'GET',
       path: RUNS_PATH,
       access: READ_RUNS,
       isSlowRead: true,
-      handle: (request) => list(reads, request),
+      handle: (request) => list(deps, request),
     },
     {
       method: 'GET',
       path: `${RUNS_PATH}/:run_id`,
       access: READ_RUNS,
-      handle: (request) => find(runs, request),
+      handle: (request) => find(deps, request),
     },
     {
       method: 'POST',
@@ -68,65 +77,82 @@ export function runsEndpoints(runs: Runs, reads: ReplicaReads): AccountEndpoint[
       access: REPORT_RUNS,
       isBatched: true,
       bodyBytesMax: BODY_BYTES_MAX.run,
-      handle: (request) => finish(runs, request),
+      handle: (request) => finish(deps, request),
     },
     {
       method: 'POST',
       path: `${RUNS_PATH}/:run_id/artifacts`,
       access: REPORT_RUNS,
       isBatched: true,
-      handle: (request) => ingestArtifacts(runs, request),
+      handle: (request) => ingestArtifacts(deps, request),
     },
   ];
 }
 
-async function start(runs: Runs, request: WriteRequest): Promise<RecordedResponse> {
+async function start(
+  { runs, baseUrl }: RunsEndpointDependencies,
+  request: WriteRequest,
+): Promise<RecordedResponse> {
   const { fields, problems } = parseRunStart(request.body);
   if (problems) throw new InvalidRequestError(problems);
-  return await runs.start(reportingOf(request), fields, (outcome) => runResponse(outcome, fields.job_id));
+  return await runs.start(reportingOf(request), fields, reportResponse(baseUrl(request), fields.job_id));
 }
 
-async function finish(runs: Runs, request: WriteRequest): Promise<RecordedResponse> {
+async function finish(
+  { runs, baseUrl }: RunsEndpointDependencies,
+  request: WriteRequest,
+): Promise<RecordedResponse> {
   const runId = runIdOf(request);
   const { fields, problems } = parseRunFinish(request.body);
   if (problems) throw new InvalidRequestError(problems);
-  return await runs.finish(reportingOf(request), runId, fields, runResponse);
+  return await runs.finish(reportingOf(request), runId, fields, reportResponse(baseUrl(request)));
 }
 
-async function ingestArtifacts(runs: Runs, request: WriteRequest): Promise<RecordedResponse> {
-  return await runs.ingestArtifacts(reportingOf(request), runIdOf(request), runResponse);
+async function ingestArtifacts(
+  { runs, baseUrl }: RunsEndpointDependencies,
+  request: WriteRequest,
+): Promise<RecordedResponse> {
+  return await runs.ingestArtifacts(reportingOf(request), runIdOf(request), reportResponse(baseUrl(request)));
 }
 
-function reportingOf({ account, version, recorder }: WriteRequest): Reporting {
-  return { accountId: account.id, version, recorder };
+export function reportingOf({ account, version, recorder, header }: WriteRequest): Reporting {
+  return { accountId: account.id, version, recorder, leaseToken: header(LEASE_TOKEN_HEADER) ?? null };
 }
 
 /** @param jobId of a start */
-function runResponse(outcome: Parameters<CreateResponse>[0], jobId?: number): EndpointResponse {
-  switch (outcome.kind) {
-    case 'started':
-      return { code: 201, data: outcome.run };
-    case 'existing':
-    case 'recorded':
-      return { code: 200, data: outcome.run };
-    case 'not_found':
-      throw new NotFoundError();
-    case 'conflict':
-      throw new ConflictError(outcome.message);
-    case 'unknown_job':
-      throw new InvalidRequestError([
-        { field: 'job_id', message: `job_id ${jobId} is not a job of this account` },
-      ]);
-  }
+export function reportResponse(baseUrl: string, jobId?: number): CreateResponse {
+  return (outcome): EndpointResponse => {
+    switch (outcome.kind) {
+      case 'started':
+        return { code: 201, data: runResponse(outcome.run, { baseUrl }) };
+      case 'existing':
+      case 'recorded':
+        return { code: 200, data: runResponse(outcome.run, { baseUrl }) };
+      case 'not_found':
+        throw new NotFoundError();
+      case 'conflict':
+        throw new ConflictError(outcome.message);
+      case 'unknown_job':
+        throw new InvalidRequestError([
+          { field: 'job_id', message: `job_id ${jobId} is not a job of this account` },
+        ]);
+    }
+  };
 }
 
-async function find(runs: Runs, request: AccountRequest): Promise<EndpointResponse> {
-  const run: RunView | null = await runs.find(request.account.id, runIdOf(request));
+async function find(
+  { runs, baseUrl }: RunsEndpointDependencies,
+  request: AccountRequest,
+): Promise<EndpointResponse> {
+  const run = await runs.find(request.account.id, runIdOf(request));
   if (!run) throw new NotFoundError();
-  return { code: 200, data: run };
+  return { code: 200, data: runResponse(run, { baseUrl: baseUrl(request) }) };
 }
 
-async function list(reads: ReplicaReads, request: AccountRequest): Promise<EndpointResponse> {
+async function list(
+  { reads, baseUrl }: RunsEndpointDependencies,
+  request: AccountRequest,
+): Promise<EndpointResponse> {
   const { account, query } = request;
   const reader = new QueryReader(query);
   const filters = {
@@ -145,19 +171,20 @@ async function list(reads: ReplicaReads, request: AccountRequest): Promise<Endpo
     ...page,
     order,
   });
-  return { code: 200, data: listedRuns, extra: pageExtra(page, totalCount, listedRuns.length) };
+  const data = listedRuns.map((run) => runResponse(run, { baseUrl: baseUrl(request) }));
+  return { code: 200, data, extra: pageExtra(page, totalCount, listedRuns.length) };
 }
 
 const id = integer(1, Number.MAX_SAFE_INTEGER);
 
-/** Accepts a status by name or by code. */
+/** Accepts a status by its number or a word. */
 const statusOf = createReader(
-  (text) => STATUSES.find((status) => status === text || String(RUN_STATUS_CODES[status]) === text) ?? null,
-  `must be one of ${STATUSES.map((status) => `${status} (${RUN_STATUS_CODES[status]})`).join(', ')}`,
+  runStatusOfText,
+  `must be one of ${STORED_RUN_STATUSES.map((status) => `${status} (${RUN_STATUSES[status].code})`).join(', ')}`,
 );
 
 /** Throws a 404 for text that is not a run id. */
-function runIdOf(request: AccountRequest): number {
+export function runIdOf(request: AccountRequest): number {
   const runId = integerIdFromText(request.param('run_id'));
   if (runId === null) throw new NotFoundError();
   return runId;
@@ -170,7 +197,7 @@ export const RUN_LIMITS = {
   messageCharactersMax: EVENT_LIMITS.messageCharactersMax,
 } as const;
 
-/** Body of `POST …/runs/`. Times are ISO 8601 UTC in seconds with `Z`. */
+/** Body of `POST …/runs/`. Times are ISO 8601 UTC with microseconds and `Z`. */
 export interface RunStart {
   job_id: number;
   run_id?: number;
@@ -178,6 +205,9 @@ export interface RunStart {
   engine_version: string;
   started_at?: string;
 }
+
+/** Body of `POST …/runs/{run_id}/start/`. */
+export type RunBegin = Pick<RunStart, 'engine_version' | 'started_at'>;
 
 /** Body of `POST …/runs/{run_id}/finish/`. */
 export interface RunFinish {
@@ -197,8 +227,8 @@ const integerId = Joi.any().custom((value: unknown, helpers) =>
 /** Treats a missing value, null and "" as no text. */
 const optionalText = reportedText(RUN_LIMITS.messageCharactersMax).empty(Joi.valid(null, ''));
 
-/** Truncates fractions of a second instead of rounding, since a run must not start in the future. */
-const secondsTime = Joi.string()
+/** Truncates to microseconds instead of rounding as PostgreSQL does, since a run must not start in the future. */
+const reportedTime = Joi.string()
   .empty(null)
   .custom((text: string, helpers) => {
     const time = nanosecondTimestamp(text);
@@ -206,27 +236,34 @@ const secondsTime = Joi.string()
     if (time === null || time.startsWith('0000')) {
       return helpers.message({ custom: '{{#label}} must be a UTC time like 2026-01-31T23:59:59Z' });
     }
-    return `${time.slice(0, 19)}Z`;
+    return `${time.slice(0, 26)}Z`;
   });
 
-const startSchema = Joi.object<RunStart>({
+const beginSchema = Joi.object<RunBegin>({
+  engine_version: reportedText(RUN_LIMITS.engineVersionCharactersMax).required(),
+  started_at: reportedTime,
+});
+
+const startSchema = beginSchema.keys({
   job_id: integerId.required(),
   run_id: integerId.empty(null),
   reason: optionalText,
-  engine_version: reportedText(RUN_LIMITS.engineVersionCharactersMax).required(),
-  started_at: secondsTime,
-});
+}) as Joi.ObjectSchema<RunStart>;
 
 const finishSchema = Joi.object<RunFinish>({
   status: Joi.string()
     .valid(...FINISH_STATUSES)
     .required(),
   status_message: optionalText,
-  finished_at: secondsTime,
+  finished_at: reportedTime,
 });
 
 function parseRunStart(body: unknown): RunRequestParsing<RunStart> {
   return parse(startSchema, body);
+}
+
+export function parseRunBegin(body: unknown): RunRequestParsing<RunBegin> {
+  return parse(beginSchema, body);
 }
 
 function parseRunFinish(body: unknown): RunRequestParsing<RunFinish> {
@@ -236,27 +273,4 @@ function parseRunFinish(body: unknown): RunRequestParsing<RunFinish> {
 function parse<Fields>(schema: Joi.ObjectSchema<Fields>, body: unknown): RunRequestParsing<Fields> {
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
   return error ? { problems: toProblems(error, 'body') } : { fields: value };
-}
-
-/** A run in responses (docs/contract.md#runs-and-jobs): ids are integers, times ISO 8601 UTC in seconds with `Z`. */
-export interface RunView {
-  id: number;
-  account_id: number;
-  job_id: number;
-  /** The job's id under the name that clients of this API family expect. */
-  job_definition_id: number;
-  job_name: string;
-  project_id: number;
-  project_name: string;
-  environment_id: number;
-  environment_name: string;
-  engine_version: string;
-  status: RunStatus;
-  status_code: number;
-  status_message: string | null;
-  reason: string | null;
-  started_at: string;
-  finished_at: string | null;
-  errored_at: string | null;
-  artifacts_ingested_at: string | null;
 }

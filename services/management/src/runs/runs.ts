@@ -5,9 +5,11 @@ import type { EndpointResponse } from '../http/envelope.ts';
 import { RunLockedError, StaleCredentialError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import type { Relay } from './relay.ts';
-import type { Report, ReportOutcome } from './report-plans.ts';
+import { beginChange, clientRunId, type Report, type ReportOutcome } from './report-plans.ts';
 import { ReportRecorder, type ReportResult } from './report-recorder.ts';
-import type { RunFinish, RunStart, RunView } from './routes.ts';
+import type { RunBegin, RunFinish, RunStart } from './routes.ts';
+import { renewLease } from './run-requests.ts';
+import type { RunView } from './run-view.ts';
 import { findRun } from './statements.ts';
 
 /** The caller of a report, and the recorder of its response. */
@@ -16,6 +18,8 @@ export interface Reporting {
   /** Value of `cache_version` at which the caller was read; null for a console session, which is never cached. */
   version: string | null;
   recorder: ResponseRecorder;
+  /** Token of the runner's lease; null for a report without one, which is accepted. */
+  leaseToken: string | null;
 }
 
 /** Makes the response from an outcome. For a request with a key, an error that it throws rolls the report back. */
@@ -38,6 +42,14 @@ export interface Runs {
     runId: number,
     createResponse: CreateResponse,
   ): Promise<RecordedResponse>;
+  /** Starts a triggered run. */
+  begin(
+    reporting: Reporting,
+    runId: number,
+    fields: RunBegin,
+    createResponse: CreateResponse,
+  ): Promise<RecordedResponse>;
+  cancel(reporting: Reporting, runId: number, createResponse: CreateResponse): Promise<RecordedResponse>;
   find(accountId: number, runId: number): Promise<RunView | null>;
 }
 
@@ -98,17 +110,20 @@ export function createRuns(dependencies: RunsDependencies): Runs {
   }
 
   async function report(
-    { accountId, version, recorder }: Reporting,
+    { accountId, version, recorder, leaseToken }: Reporting,
     content: Report['content'],
     createResponse: CreateResponse,
   ): Promise<RecordedResponse> {
     const call = { accountId, version, content, arrivedAtMs: nowMs(), traceContext: traceContext() };
     const { batch } = recorder;
-    if (batch) {
+    if (batch && leaseToken === null) {
       const result = await batcher.add({ beforeCommit: batch.beforeCommit, ...call });
       return batch.accept(createResponse(requireFinalOutcome(result)));
     }
     const { result, response } = await inTransaction(pool, async (transaction) => {
+      const runId = clientRunId(content);
+      if (leaseToken !== null && runId !== undefined)
+        await renewLease(transaction, { accountId, runId, token: leaseToken });
       const [result] = await reportRecorder.record(transaction, [{ ...call, beforeCommit: () => {} }], {
         isBatched: false,
       });
@@ -143,6 +158,13 @@ export function createRuns(dependencies: RunsDependencies): Runs {
       const details = (arrivedAt: string) => ({ artifacts_ingested_at: arrivedAt });
       const transition = { call: 'artifacts' } as const;
       return report(reporting, { call: 'artifacts', runId, transition, details }, createResponse);
+    },
+    begin: (reporting, runId, fields, createResponse) =>
+      report(reporting, beginChange(runId, { call: 'begin' }, fields), createResponse),
+    cancel(reporting, runId, createResponse) {
+      const details = (arrivedAt: string) => ({ finished_at: arrivedAt });
+      const transition = { call: 'cancel' } as const;
+      return report(reporting, { call: 'cancel', runId, transition, details }, createResponse);
     },
     find: (accountId, runId) => findRun(pool, accountId, runId),
   };

@@ -1,16 +1,20 @@
 // SQL by hand: runs are read with the columns that the hot path uses.
-import { integerIdFromText, RUN_STATUS_CODES, type RunStatus } from '@runhook/contract';
+import { integerIdFromText, isStoredRunStatus, type StoredRunStatus } from '@runhook/contract';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
-import type { RunView } from './routes.ts';
+import type { TriggerOptions } from './run-trigger.ts';
+import type { RunView } from './run-view.ts';
 
-const timeSql = (column: string) =>
-  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS ${column}`;
+/** Returns SQL for a time in the format of a {@link RunView}, under the name of the column. */
+export const timeSql = (column: string) =>
+  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS ${column}`;
+
+const TIMES = ['created_at', 'started_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'];
 
 /** Columns that every statement on `runs` selects or returns, for {@link toRunView}. */
 export const RUN_COLUMNS = `
   runs.id, runs.account_id, runs.job_id, runs.job_name, runs.project_id, runs.project_name, runs.environment_id,
   runs.environment_name, runs.engine_version, runs.status, runs.status_message, runs.reason,
-  ${['started_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'].map(timeSql).join(', ')}`;
+  runs.trigger, runs.retry_of, ${TIMES.map(timeSql).join(', ')}`;
 
 export const RUN = {
   id: column.digits,
@@ -21,15 +25,17 @@ export const RUN = {
   project_name: column.text,
   environment_id: column.digits,
   environment_name: column.text,
-  engine_version: column.text,
-  status: (value: unknown): value is RunStatus =>
-    typeof value === 'string' && Object.hasOwn(RUN_STATUS_CODES, value),
+  engine_version: column.orNull(column.text),
+  status: isStoredRunStatus,
   status_message: column.orNull(column.text),
   reason: column.orNull(column.text),
-  started_at: column.text,
+  created_at: column.text,
+  started_at: column.orNull(column.text),
   finished_at: column.orNull(column.text),
   errored_at: column.orNull(column.text),
   artifacts_ingested_at: column.orNull(column.text),
+  trigger: column.orNull(column.object),
+  retry_of: column.orNull(column.digits),
 };
 
 export type RunRow = RowOf<typeof RUN>;
@@ -39,7 +45,6 @@ export function toRunView(row: RunRow): RunView {
     id: Number(row.id),
     account_id: Number(row.account_id),
     job_id: Number(row.job_id),
-    job_definition_id: Number(row.job_id),
     job_name: row.job_name,
     project_id: Number(row.project_id),
     project_name: row.project_name,
@@ -47,13 +52,15 @@ export function toRunView(row: RunRow): RunView {
     environment_name: row.environment_name,
     engine_version: row.engine_version,
     status: row.status,
-    status_code: RUN_STATUS_CODES[row.status],
     status_message: row.status_message,
     reason: row.reason,
+    created_at: row.created_at,
     started_at: row.started_at,
     finished_at: row.finished_at,
     errored_at: row.errored_at,
     artifacts_ingested_at: row.artifacts_ingested_at,
+    trigger: row.trigger as TriggerOptions | null,
+    retry_of: row.retry_of === null ? null : Number(row.retry_of),
   };
 }
 
@@ -64,6 +71,20 @@ export async function findRun(
 ): Promise<RunView | null> {
   const text = `SELECT ${RUN_COLUMNS} FROM runs WHERE account_id = $1 AND id = $2`;
   const [row] = await queryRows(database, RUN, text, [accountId, runId]);
+  return row ? toRunView(row) : null;
+}
+
+/** Returns the newest run of a job, of the account's newest runs; null without one. */
+export async function findLatestRun(
+  database: Queryable,
+  accountId: number,
+  jobId: number,
+): Promise<RunView | null> {
+  const text = `
+    SELECT ${RUN_COLUMNS} FROM (
+      SELECT * FROM runs WHERE account_id = $1 ${NEWEST_FIRST} LIMIT ${RUNS_SEARCHED_MAX}) AS runs
+    WHERE runs.job_id = $2 ${NEWEST_FIRST} LIMIT 1`;
+  const [row] = await queryRows(database, RUN, text, [accountId, jobId]);
   return row ? toRunView(row) : null;
 }
 
@@ -81,7 +102,7 @@ export interface RunFilters {
   jobIds?: readonly (number | null)[];
   projectId?: number | null | undefined;
   environmentId?: number | null | undefined;
-  status?: RunStatus | null | undefined;
+  status?: StoredRunStatus | null | undefined;
   /** Matches a part of the job's name, or the complete id of the run. */
   search?: string | null | undefined;
   /** Earliest start, inclusive, in microseconds since the epoch, as digits. */

@@ -1,0 +1,24 @@
+/** Returns a duration as `HH:MM:SS`; more than 99 hours have more digits. */
+export function durationText(seconds: number): string {
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return parts.map((part) => String(part).padStart(2, '0')).join(':');
+}
+
+const UNITS = [
+  { name: 'day', seconds: 86_400 },
+  { name: 'hour', seconds: 3_600 },
+  { name: 'minute', seconds: 60 },
+  { name: 'second', seconds: 1 },
+];
+
+/** Returns a duration in words, in its two largest units: `1 minute, 34 seconds`. */
+export function humanDuration(seconds: number): string {
+  const words: string[] = [];
+  let rest = seconds;
+  for (const unit of UNITS) {
+    const count = Math.floor(rest / unit.seconds);
+    rest -= count * unit.seconds;
+    if (count > 0) words.push(`${count} ${unit.name}${count === 1 ? '' : 's'}`);
+  }
+  return words.slice(0, 2).join(', ') || '0 seconds';
+}
