@@ -38,10 +38,12 @@ export function commandsOf(
   job: JobCommands,
   triggeredSteps: readonly string[],
 ): Command[] {
-  if (triggeredSteps.length === 0) return job.steps.map((step) => (typeof step === 'string' ? splitWords(step) : step));
+  if (triggeredSteps.length === 0)
+    return job.steps.map((step) => (typeof step === 'string' ? splitWords(step) : step));
   return triggeredSteps.map((step) => {
     const command = splitWords(step);
-    if (!programs.includes(command[0])) throw new Error(`This runner may not execute "${command[0]}" for a trigger.`);
+    if (!programs.includes(command[0]))
+      throw new Error(`This runner may not execute "${command[0]}" for a trigger.`);
     return command;
   });
 }
@@ -53,7 +55,9 @@ export function stepName(command: Command): string {
 }
 
 function splitWords(text: string): Command {
-  const words = Array.from(text.matchAll(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g), ([word]) => word.replaceAll(/["']/g, ''));
+  const words = Array.from(text.matchAll(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g), ([word]) =>
+    word.replaceAll(/["']/g, ''),
+  );
   const [program, ...args] = words;
   if (program === undefined) throw new Error('A step is empty.');
   return [program, ...args];

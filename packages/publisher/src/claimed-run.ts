@@ -1,4 +1,4 @@
-import { RunnerApiError, type RunnerApi } from './runner-api.ts';
+import { type RunnerApi, RunnerApiError } from './runner-api.ts';
 
 /** Data of a claim; see `ClaimResponse` of the management service. */
 export interface Claim {
@@ -112,7 +112,11 @@ async function sendHeartbeats(
   }
 }
 
-function claimedRun(api: RunnerApi, { run, lease_token: leaseToken, ...claim }: Claim, signal: AbortSignal): ClaimedRun {
+function claimedRun(
+  api: RunnerApi,
+  { run, lease_token: leaseToken, ...claim }: Claim,
+  signal: AbortSignal,
+): ClaimedRun {
   const path = `/runs/${run.id}`;
   return {
     id: run.id,

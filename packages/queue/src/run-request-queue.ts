@@ -12,18 +12,15 @@ export interface RunRequestQueue {
   close(): Promise<void>;
 }
 
-export function openRunRequestQueue(
-  backend: QueueBackend,
-  onError: (error: Error) => void,
-): RunRequestQueue {
+export function openRunRequestQueue(backend: QueueBackend, onError: (error: Error) => void): RunRequestQueue {
   const producer = createProducer<RunRequest>(backend, JOB_RUN_REQUESTS, onError);
   return {
-    // All jobs are on shard 0: they are few, and runners need no map of the shards.
+    // All jobs are on shard 0, that of items without an account: they are few, and runners need no map of the shards.
     add: (requests) =>
       addInBulks(
         backend,
         producer,
-        requests.map((request) => ({ request })),
+        requests.map((request) => ({ accountId: undefined, request })),
         toJob,
       ),
     remove: (requests) =>

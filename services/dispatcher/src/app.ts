@@ -20,6 +20,7 @@ import {
   openShardAdmin,
   type QueueBackend,
   type QueueTelemetry,
+  type RunRequestQueue,
   requireNoEviction,
   type ShardAdmin,
   startMaintenance,

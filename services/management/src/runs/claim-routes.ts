@@ -1,20 +1,30 @@
-import { isIntegerId, reportedText, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
+import {
+  isFinalRunStatus,
+  isIntegerId,
+  reportedText,
+  toProblems,
+  VALIDATION_OPTIONS,
+} from '@runhook/contract';
 import { inTransaction, type Pool } from '@runhook/database';
 import Joi from 'joi';
 import type { BaseUrl } from '../http/base-url.ts';
-import { type AccountEndpoint, LEASE_TOKEN_HEADER, REPORT_RUNS, type WriteRequest } from '../http/endpoint.ts';
+import {
+  type AccountEndpoint,
+  LEASE_TOKEN_HEADER,
+  REPORT_RUNS,
+  type WriteRequest,
+} from '../http/endpoint.ts';
 import type { EndpointResponse } from '../http/envelope.ts';
 import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import { LongPoll, WAIT_SECONDS_MAX } from '../http/long-poll.ts';
 import { claimRun, type RunClaim } from './claims.ts';
-import { parseRunBegin, reportingOf, reportResponse, RUNS_PATH, runIdOf } from './routes.ts';
+import { parseRunBegin, RUNS_PATH, reportingOf, reportResponse, runIdOf } from './routes.ts';
 import { RUNNER_CHARACTERS_MAX, renewLease } from './run-requests.ts';
 import { type RunResponse, runResponse } from './run-response.ts';
 import type { RunWaits } from './run-waits.ts';
 import type { Runs } from './runs.ts';
 import { findRun } from './statements.ts';
-import { isInProgress } from './transitions.ts';
 
 /** Maximum number of jobs that a claim names. */
 export const CLAIM_JOBS_MAX = 100;
@@ -64,10 +74,7 @@ export interface ClaimEndpointDependencies {
 export function claimEndpoints(deps: ClaimEndpointDependencies): AccountEndpoint[] {
   const post = (
     path: `${typeof RUNS_PATH}/${string}`,
-    handler: (
-      dependencies: ClaimEndpointDependencies,
-      request: WriteRequest,
-    ) => Promise<RecordedResponse>,
+    handler: (dependencies: ClaimEndpointDependencies, request: WriteRequest) => Promise<RecordedResponse>,
   ): AccountEndpoint => ({
     method: 'POST',
     path,
@@ -82,7 +89,12 @@ export function claimEndpoints(deps: ClaimEndpointDependencies): AccountEndpoint
 }
 
 async function claim(deps: ClaimEndpointDependencies, request: WriteRequest): Promise<RecordedResponse> {
-  const { job_ids: jobIds = null, run_id: runId = null, runner = null, wait = 0 } = parse(claimSchema, request.body);
+  const {
+    job_ids: jobIds = null,
+    run_id: runId = null,
+    runner = null,
+    wait = 0,
+  } = parse(claimSchema, request.body);
   const { account, recorder } = request;
   const recorded = await inTransaction(deps.pool, async (transaction) => {
     const found = await claimRun(transaction, account.id, { jobIds, runId, runner }, deps.leaseMs);
@@ -109,7 +121,10 @@ function claimResponse({ run, executeSteps, lease }: RunClaim, baseUrl: string):
   };
 }
 
-async function begin({ runs, baseUrl }: ClaimEndpointDependencies, request: WriteRequest): Promise<RecordedResponse> {
+async function begin(
+  { runs, baseUrl }: ClaimEndpointDependencies,
+  request: WriteRequest,
+): Promise<RecordedResponse> {
   const { fields, problems } = parseRunBegin(request.body);
   if (problems) throw new InvalidRequestError(problems);
   return await runs.begin(reportingOf(request), runIdOf(request), fields, reportResponse(baseUrl(request)));
@@ -136,7 +151,7 @@ async function heartbeat(
       lease_expires_at: expiresAt,
     };
     const response: EndpointResponse = { code: 200, data };
-    if (wait > 0 && isInProgress(run.status)) return { response, recorded: null };
+    if (wait > 0 && !isFinalRunStatus(run.status)) return { response, recorded: null };
     return { response, recorded: await recorder.record(transaction, response) };
   });
   if (result.recorded !== null) return result.recorded;

@@ -72,7 +72,7 @@ const RUN_STATUS: Schema = {
 };
 
 /** Schema of a time in a report: the format of responses, null, or a time with a fraction, which is truncated. */
-function reportedTime(description: string): Schema {
+export function reportedTime(description: string): Schema {
   return {
     type: ['string', 'null'],
     format: 'date-time',

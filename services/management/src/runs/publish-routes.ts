@@ -74,7 +74,7 @@ export function publishEndpoint(deps: {
       const distinctEvents = new Map<string, JobRunEvent>();
       for (const { event } of checkedEvents)
         if (event && !distinctEvents.has(event.eventId)) distinctEvents.set(event.eventId, event);
-      const reporting = { accountId: account.id, version, recorder, leaseToken: null };
+      const reporting = { accountId: account.id, version, recorder };
       return await publishedEvents.publish(reporting, [...distinctEvents.values()], (outcome) =>
         publishResponse(checkedEvents, distinctEvents, outcome),
       );

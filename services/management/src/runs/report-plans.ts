@@ -101,7 +101,8 @@ function planStartOfExisting(
   version: string,
 ): PlannedReport {
   const outcome = existingRunOutcome(run, fields);
-  if (run === undefined || outcome.kind !== 'existing' || !isUnstarted(run.status)) return { pending, outcome };
+  if (run === undefined || outcome.kind !== 'existing' || !isUnstarted(run.status))
+    return { pending, outcome };
   return planChange(pending, beginChange(run.id, { call: 'start' }, fields), run, version);
 }
 

@@ -239,16 +239,18 @@ const reportedTime = Joi.string()
     return `${time.slice(0, 26)}Z`;
   });
 
-const beginSchema = Joi.object<RunBegin>({
+const BEGIN_FIELDS = {
   engine_version: reportedText(RUN_LIMITS.engineVersionCharactersMax).required(),
   started_at: reportedTime,
-});
+};
+const beginSchema = Joi.object<RunBegin>(BEGIN_FIELDS);
 
-const startSchema = beginSchema.keys({
+const startSchema = Joi.object<RunStart>({
   job_id: integerId.required(),
   run_id: integerId.empty(null),
   reason: optionalText,
-}) as Joi.ObjectSchema<RunStart>;
+  ...BEGIN_FIELDS,
+});
 
 const finishSchema = Joi.object<RunFinish>({
   status: Joi.string()

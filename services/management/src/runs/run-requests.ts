@@ -109,7 +109,7 @@ const RENEW = `
 export async function renewLease(
   database: Queryable,
   { accountId, runId, token }: { accountId: number; runId: number; token: string },
-  leaseMs: number = LEASE_MS,
+  leaseMs: number,
 ): Promise<string> {
   const [row] = await queryRows(database, LEASED, RENEW, [accountId, runId, hashToken(token), leaseMs]);
   if (row === undefined)

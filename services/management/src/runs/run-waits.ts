@@ -46,6 +46,11 @@ export class RunWaits {
     this.#options = options;
   }
 
+  /** Number of waiting runners. */
+  get count(): number {
+    return this.#waiters.size;
+  }
+
   /**
    * Resolves with true when there may be what the runner waits for, and with false after `waitMs`, when the signal is
    * aborted, or when the process stops. Throws a 429 if too many runners wait.
@@ -82,7 +87,10 @@ export class RunWaits {
   }
 
   #requireCapacity(accountId: number): void {
-    const { all, perAccount } = this.#options.waitsMax ?? { all: WAITS_MAX, perAccount: WAITS_PER_ACCOUNT_MAX };
+    const { all, perAccount } = this.#options.waitsMax ?? {
+      all: WAITS_MAX,
+      perAccount: WAITS_PER_ACCOUNT_MAX,
+    };
     const ofAccount = [...this.#waiters].filter(({ target }) => target.accountId === accountId).length;
     if (this.#waiters.size >= all || ofAccount >= perAccount)
       throw new TooManyRequestsError(RETRY_AFTER_SECONDS);

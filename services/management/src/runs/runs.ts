@@ -8,7 +8,7 @@ import type { Relay } from './relay.ts';
 import { beginChange, clientRunId, type Report, type ReportOutcome } from './report-plans.ts';
 import { ReportRecorder, type ReportResult } from './report-recorder.ts';
 import type { RunBegin, RunFinish, RunStart } from './routes.ts';
-import { renewLease } from './run-requests.ts';
+import { LEASE_MS, renewLease } from './run-requests.ts';
 import type { RunView } from './run-view.ts';
 import { findRun } from './statements.ts';
 
@@ -18,8 +18,8 @@ export interface Reporting {
   /** Value of `cache_version` at which the caller was read; null for a console session, which is never cached. */
   version: string | null;
   recorder: ResponseRecorder;
-  /** Token of the runner's lease; null for a report without one, which is accepted. */
-  leaseToken: string | null;
+  /** Token of the runner's lease; null or omitted for a report without one, which is accepted. */
+  leaseToken?: string | null;
 }
 
 /** Makes the response from an outcome. For a request with a key, an error that it throws rolls the report back. */
@@ -63,6 +63,8 @@ export interface RunsDependencies {
   /** Returns the trace of the current call; always null unless traces are exported. */
   traceContext?: () => string | null;
   nowMs?: () => number;
+  /** Duration of a runner's lease; {@link LEASE_MS} when omitted. */
+  leaseMs?: number | undefined;
 }
 
 /**
@@ -80,6 +82,7 @@ const BATCH_SLOTS = 3;
  */
 export function createRuns(dependencies: RunsDependencies): Runs {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null, nowMs = Date.now } = dependencies;
+  const { leaseMs = LEASE_MS } = dependencies;
   const reportRecorder = new ReportRecorder(reportPool);
   const batcher = new MicroBatcher<Report, ReportResult>({
     async run(reports) {
@@ -110,7 +113,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
   }
 
   async function report(
-    { accountId, version, recorder, leaseToken }: Reporting,
+    { accountId, version, recorder, leaseToken = null }: Reporting,
     content: Report['content'],
     createResponse: CreateResponse,
   ): Promise<RecordedResponse> {
@@ -123,7 +126,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     const { result, response } = await inTransaction(pool, async (transaction) => {
       const runId = clientRunId(content);
       if (leaseToken !== null && runId !== undefined)
-        await renewLease(transaction, { accountId, runId, token: leaseToken });
+        await renewLease(transaction, { accountId, runId, token: leaseToken }, leaseMs);
       const [result] = await reportRecorder.record(transaction, [{ ...call, beforeCommit: () => {} }], {
         isBatched: false,
       });

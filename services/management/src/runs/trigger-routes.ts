@@ -1,10 +1,9 @@
-import type { Pool } from '@runhook/database';
 import type { BaseUrl } from '../http/base-url.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import { type AccountEndpoint, TRIGGER_RUNS, type WriteRequest } from '../http/endpoint.ts';
 import { InvalidRequestError } from '../http/errors.ts';
 import { pathId } from '../jobs/projects.ts';
-import { reportingOf, reportResponse, RUNS_PATH, runIdOf } from './routes.ts';
+import { RUNS_PATH, reportingOf, reportResponse, runIdOf } from './routes.ts';
 import { runResponse } from './run-response.ts';
 import type { RunWaits } from './run-waits.ts';
 import type { Runs } from './runs.ts';
@@ -14,7 +13,6 @@ import type { TriggerCall, Triggers } from './triggers.ts';
 const JOB_PATH = '/api/v2/accounts/:account_id/jobs/:job_id';
 
 export interface TriggerEndpointDependencies {
-  pool: Pool;
   runs: Runs;
   triggers: Triggers;
   waits: Pick<RunWaits, 'notify'>;
@@ -40,9 +38,7 @@ export function triggerEndpoints(deps: TriggerEndpointDependencies): AccountEndp
       if (problems) throw new InvalidRequestError(problems);
       return triggers.trigger(call, Number(pathId(request, 'job_id')), fields);
     }),
-    trigger(`${JOB_PATH}/rerun`, (call, request) =>
-      triggers.rerun(call, Number(pathId(request, 'job_id'))),
-    ),
+    trigger(`${JOB_PATH}/rerun`, (call, request) => triggers.rerun(call, Number(pathId(request, 'job_id')))),
     trigger(`${RUNS_PATH}/:run_id/retry`, (call, request) => triggers.retry(call, runIdOf(request))),
     {
       method: 'POST',

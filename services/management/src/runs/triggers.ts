@@ -101,7 +101,9 @@ async function insertRun(
   const job = found.get(keyOf({ accountId, id: jobId }));
   if (job === undefined) throw new NotFoundError();
   if (!(await hasRequestCapacity(transaction, accountId)))
-    throw new ConflictError(`The account has ${OPEN_REQUESTS_MAX} triggered runs that have not ended, the maximum.`);
+    throw new ConflictError(
+      `The account has ${OPEN_REQUESTS_MAX} triggered runs that have not ended, the maximum.`,
+    );
   const transition = transitionRun(null, { call: 'trigger' });
   if (transition.kind !== 'changed') throw new TypeError('a trigger makes a run');
   const reason = options.cause ?? (retryOf === null ? null : `Retry of run ${retryOf}`);

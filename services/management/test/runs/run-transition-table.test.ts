@@ -22,7 +22,11 @@ function readCells(): Cell[] {
   const contract = readFileSync(new URL('../../../../docs/contract.md', import.meta.url), 'utf8');
   const lines = contract.slice(contract.indexOf('| Call | none |')).split('\n');
   const [header = '', , ...rows] = lines.slice(0, lines.indexOf(''));
-  const texts = (line: string) => line.split('|').slice(1, -1).map((text) => text.trim());
+  const texts = (line: string) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((text) => text.trim());
   const [, ...states] = texts(header);
   return rows.flatMap((row) => {
     const [call = '', ...results] = texts(row);

@@ -15,14 +15,20 @@ import {
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, testSecrets, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import type { AccountBudgets } from '../../src/http/account-budgets.ts';
+import { createBaseUrl } from '../../src/http/base-url.ts';
 import { createIdempotency } from '../../src/http/idempotency.ts';
 import { ReplicaReads } from '../../src/http/replica-reads.ts';
 import { createHttpApp } from '../../src/http/server.ts';
 import { findPrincipal, PrincipalCache } from '../../src/identity/find-principal.ts';
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
+import { claimEndpoints } from '../../src/runs/claim-routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
+import { LEASE_MS } from '../../src/runs/run-requests.ts';
+import { RunWaits } from '../../src/runs/run-waits.ts';
 import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
+import { triggerEndpoints } from '../../src/runs/trigger-routes.ts';
+import { createTriggers } from '../../src/runs/triggers.ts';
 import { checkedFetch } from '../checked-fetch.ts';
 
 export interface RunsServer {
@@ -34,6 +40,7 @@ export interface RunsServer {
   token: string;
   /** The service that the endpoints call. */
   runs: Runs;
+  waits: RunWaits;
   /** Main pool of the service, with the role of management. */
   servicePool: Pool;
   /** Pool that records reports in batches. */
@@ -80,7 +87,9 @@ const NO_BUDGET: AccountBudgets['slowReads'] = { run: (_, work) => work() };
 
 /** Starts the endpoints of jobs and runs on a socket, with their own database and an account on the free plan. */
 export async function startRunsServer(
-  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs'>> & {
+  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs' | 'leaseMs'>> & {
+    /** Number of runners of an account that may wait. */
+    waitsMax?: number;
     writes?: Pick<RecordWrites, 'track'>;
   } = {},
 ): Promise<RunsServer> {
@@ -107,8 +116,21 @@ export async function startRunsServer(
   const principals = new PrincipalCache((credential) => findPrincipal(pool, credential));
   const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
   const reads = new ReplicaReads(pool, null);
+  const baseUrl = createBaseUrl(undefined);
+  const { leaseMs = LEASE_MS, waitsMax = 100 } = options;
+  const waits = new RunWaits({ database: pool, waitsMax: { all: waitsMax, perAccount: waitsMax } });
+  const triggers = createTriggers({
+    pool,
+    idPool: reports.pool,
+    onTriggered: ({ account_id: accountId }) => waits.notify(accountId),
+  });
   const app = createHttpApp({
-    endpoints: [...jobsEndpoints({ ...ofService, jobsMax: 1_000 }), ...runsEndpoints(runs, reads)],
+    endpoints: [
+      ...jobsEndpoints({ ...ofService, jobsMax: 1_000 }),
+      ...claimEndpoints({ pool, runs, waits, baseUrl, leaseMs }),
+      ...runsEndpoints({ runs, reads, baseUrl }),
+      ...triggerEndpoints({ runs, triggers, waits, baseUrl }),
+    ],
     routing: {
       reads,
       writes: options.writes ?? UNTRACKED_WRITES,
@@ -149,6 +171,7 @@ export async function startRunsServer(
     accountId,
     token,
     runs,
+    waits,
     servicePool: pool,
     reportPool: reports.pool,
     relayed: () => relayedEvents.flat().length,
@@ -190,6 +213,7 @@ export async function startRunsServer(
       }));
     },
     async close() {
+      waits.close();
       server.close();
       server.closeAllConnections();
       await reports.close();

@@ -13,6 +13,7 @@ import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
 import { oidcPaths, oidcSchemas } from '../../oidc/openapi.ts';
 import { runPaths, runSchemas } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
+import { triggerPaths, triggerSchemas } from '../../runs/trigger-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
 import { ownSessionPaths, ownSessionSchemas } from '../../sessions/own-sessions-openapi.ts';
@@ -37,6 +38,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...jobSchemas,
   ...projectSchemas,
   ...runSchemas,
+  ...triggerSchemas,
   ...publishSchemas,
   ...identitySchemas,
   ...tokenSchemas,
@@ -95,6 +97,7 @@ const PATHS: Paths = {
   ...jobPaths,
   ...projectPaths,
   ...runPaths,
+  ...triggerPaths,
   ...publishPaths,
   ...identityPaths,
   ...tokenPaths,
