@@ -1,5 +1,5 @@
 import { RunhookError, type Schemas } from '@runhook/client';
-import { EVENT_TYPES } from '@runhook/contract';
+import { EVENT_TYPES, STORED_RUN_STATUSES, type StoredRunStatus } from '@runhook/contract';
 import { printable, table } from '@runhook/runtime/terminal-text';
 import {
   CliError,
@@ -19,7 +19,6 @@ const DELIVERY_PATH =
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
 const RUNS_PATH = '/api/v2/accounts/{account_id}/runs';
 const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled'] as const;
-const RUN_STATUSES = ['Running', 'Success', 'Errored', 'Canceled'] as const;
 const TIME = 'an age (30m, 12h, 7d) or an ISO 8601 time';
 
 function webhookOption() {
@@ -151,7 +150,7 @@ export const deliveriesGroup: CommandGroup = {
 
 interface RunsOptions extends ConnectionOptions {
   job?: number;
-  status?: (typeof RUN_STATUSES)[number];
+  status?: StoredRunStatus;
   search?: string;
   since?: string;
   until?: string;
@@ -164,7 +163,7 @@ const listRuns: Command<RunsOptions> = {
   description: 'Lists runs, newest first.',
   options: [
     option('--job <id>', 'only runs of this job', parsers.id),
-    choice('--status <status>', 'only runs with this status', RUN_STATUSES),
+    choice('--status <status>', 'only runs with this status', STORED_RUN_STATUSES),
     option('--search <text>', 'text in the name of the job, or a complete run id'),
     option('--since <time>', `only runs started since: ${TIME}`, parsers.timestamp),
     option('--until <time>', 'only runs started before, in the same format', parsers.timestamp),
@@ -186,14 +185,38 @@ const listRuns: Command<RunsOptions> = {
     const cells = rows.map((row) => [
       String(row.id),
       row.job_name,
-      row.status,
-      row.started_at,
+      row.status_humanized,
+      row.started_at ?? '',
       row.finished_at ?? '',
     ]);
     await context.writeResult(table(['RUN', 'JOB', 'STATUS', 'STARTED', 'FINISHED'], cells), rows);
     return 0;
   },
 };
+
+const RUN_FACTS = [
+  'id',
+  'status_humanized',
+  'status_message',
+  'reason',
+  'job_id',
+  'job_name',
+  'project_id',
+  'project_name',
+  'environment_id',
+  'environment_name',
+  'engine_version',
+  'git_branch',
+  'git_sha',
+  'created_at',
+  'started_at',
+  'finished_at',
+  'errored_at',
+  'artifacts_ingested_at',
+  'duration',
+  'retry_of',
+  'href',
+] as const satisfies (keyof Schemas['Run'])[];
 
 const RUN_ARGUMENT: [string, string] = ['<run>', 'number of the run'];
 
@@ -210,9 +233,7 @@ const getRun: Command<ConnectionOptions> = {
     const run = await client
       .get(`${RUNS_PATH}/{run_id}`, { path: { run_id: id } })
       .catch(notFound(`run ${id}`));
-    const facts = Object.entries(run).flatMap(([name, value]) =>
-      value === null ? [] : [[`${name}:`, String(value)]],
-    );
+    const facts = RUN_FACTS.flatMap((name) => (run[name] === null ? [] : [[`${name}:`, String(run[name])]]));
     await context.writeResult(table(['', ''], facts).trimStart(), run);
     return 0;
   },

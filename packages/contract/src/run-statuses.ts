@@ -30,6 +30,8 @@ export function isFinalRunStatus(status: StoredRunStatus): boolean {
 }
 
 /** Returns the status of a number of the API; null for another number. */
+export function runStatusOfCode(code: RunStatusCode): StoredRunStatus;
+export function runStatusOfCode(code: number): StoredRunStatus | null;
 export function runStatusOfCode(code: number): StoredRunStatus | null {
   return STORED_RUN_STATUSES.find((status) => RUN_STATUSES[status].code === code) ?? null;
 }

@@ -3,7 +3,7 @@ import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
 import type { DeliveryQueue, RunRequestQueue } from '@runhook/queue';
 import type { Clock, Logger, Traces } from '@runhook/runtime';
-import { auditEndpoint } from './audit/routes.ts';
+import { auditEndpoints } from './audit/routes.ts';
 import { accountLogEndpoints } from './deliveries/account-log-routes.ts';
 import { incidentsEndpoint } from './deliveries/incidents.ts';
 import { ratesEndpoint } from './deliveries/rates.ts';
@@ -33,6 +33,7 @@ import { oidcSettings } from './oidc/settings.ts';
 import { claimEndpoints } from './runs/claim-routes.ts';
 import { publishEndpoint } from './runs/publish-routes.ts';
 import { createPublishedEvents } from './runs/published-events.ts';
+import { runReadEndpoints } from './runs/read-routes.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
 import { LEASE_MS } from './runs/run-requests.ts';
@@ -245,11 +246,12 @@ export function createEndpoints(
     ...jobsEndpoints({ prisma, jobsMax: settings.jobsPerAccount }),
     // Before the paths of one run, which match `runs/claim` as well.
     ...claimEndpoints({ pool, runs, waits: runWaits, baseUrl, leaseMs: leaseMs ?? LEASE_MS }),
-    ...runsEndpoints({ runs, reads, baseUrl }),
     ...triggerEndpoints({ runs, triggers, waits: runWaits, baseUrl }),
+    ...runsEndpoints({ runs, baseUrl }),
+    ...runReadEndpoints({ runs, reads, prisma, baseUrl }),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
-    auditEndpoint({ prisma }),
+    ...auditEndpoints({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
     tokensEndpoint({ prisma }),
     ...(passwordSignIn ? passwordEndpoints : withoutPasswords(passwordEndpoints, PASSWORD_ROUTES)),

@@ -26,7 +26,6 @@ export type AccountDelivery = Schemas['AccountDelivery'];
 export type Histogram = Schemas['Histogram'];
 export type HistogramBucket = Histogram['buckets'][number];
 export type Run = Schemas['Run'];
-export type RunStatus = Run['status'];
 export type RunEvent = Schemas['RunEvent'];
 export type Recovery = Schemas['Recovery'];
 export type Statistics = Schemas['Statistics'];

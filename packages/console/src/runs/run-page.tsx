@@ -29,7 +29,7 @@ import {
   describeMatches,
   formatRunDuration,
   formatWebhookCount,
-  RUN_STATUS_LABELS,
+  runLabel,
   runTone,
   UNDELIVERED_TEXTS,
 } from '../wording/runs.ts';
@@ -119,17 +119,18 @@ function RunFacts({ run }: { run: Run }) {
   return (
     <dl className={classes.facts}>
       <Fact name="Status">
-        <StatusBadge tone={runTone(run.status)}>{RUN_STATUS_LABELS[run.status]}</StatusBadge>
+        <StatusBadge tone={runTone(run)}>{runLabel(run)}</StatusBadge>
       </Fact>
       <Fact name="Started">
-        <Timestamp at={run.started_at} format="full" />
+        {run.started_at === null ? 'not yet' : <Timestamp at={run.started_at} format="full" />}
       </Fact>
       <Fact name="Finished">
         {run.finished_at === null ? (
           'not yet'
         ) : (
           <>
-            <Timestamp at={run.finished_at} format="full" /> after {formatRunDuration(run)}
+            <Timestamp at={run.finished_at} format="full" />
+            {run.started_at !== null && ` after ${formatRunDuration(run)}`}
           </>
         )}
       </Fact>
@@ -145,7 +146,7 @@ function RunFacts({ run }: { run: Run }) {
       </Fact>
       <Fact name="Project">{run.project_name}</Fact>
       <Fact name="Environment">{run.environment_name}</Fact>
-      <Fact name="Engine">{run.engine_version}</Fact>
+      {run.engine_version !== null && <Fact name="Engine">{run.engine_version}</Fact>}
       {run.reason !== null && (
         <Fact name="Reason" width="half">
           {run.reason}

@@ -1,12 +1,11 @@
-import type { RunStatus } from '../api/types.ts';
+import { STORED_RUN_STATUSES, type StoredRunStatus } from '@runhook/contract/run-statuses';
 import { readUtc } from '../events/utc.ts';
-import { RUN_STATUSES } from '../wording/runs.ts';
 
 /** Filters in the URL of the list of runs. */
 export interface RunsAddress {
   /** A run's id, or a part of a job's name. */
   search: string;
-  status: RunStatus | '';
+  status: StoredRunStatus | '';
   /** Start of the range in which a run started: an absolute UTC time with `Z`, or empty; `to` is its end. */
   from: string;
   to: string;
@@ -22,7 +21,7 @@ export function readRunsAddress(parameters: URLSearchParams): RunsAddress {
   const page = /^[1-9]\d{0,6}$/.test(text('page')) ? Number(text('page')) : 1;
   return {
     search: text('search').slice(0, SEARCH_CHARACTERS_MAX),
-    status: RUN_STATUSES.find((status) => status === text('status')) ?? '',
+    status: STORED_RUN_STATUSES.find((status) => status === text('status')) ?? '',
     from: readUtc(text('from')),
     to: readUtc(text('to')),
     page,

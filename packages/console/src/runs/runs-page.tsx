@@ -1,4 +1,5 @@
 import { Button, Group, NativeSelect, Pagination, Skeleton, Stack, Text, TextInput } from '@mantine/core';
+import { STORED_RUN_STATUSES } from '@runhook/contract/run-statuses';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
@@ -15,7 +16,7 @@ import { UtcRange } from '../events/utc-range.tsx';
 import { runPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import classes from '../webhook/log/delivery-rows.module.css';
-import { formatRunDuration, RUN_STATUS_LABELS, RUN_STATUSES, runTone } from '../wording/runs.ts';
+import { formatRunDuration, RUN_STATUS_LABELS, runLabel, runTone } from '../wording/runs.ts';
 import { hasRunFilters, type RunsAddress, readRunsAddress, writeRunsAddress } from './runs-address.ts';
 
 const PAGE_SIZE = 25;
@@ -60,7 +61,7 @@ export function Component() {
             onChange={(event) => go({ status: event.currentTarget.value as RunsAddress['status'] })}
             data={[
               { value: '', label: 'Any' },
-              ...RUN_STATUSES.map((status) => ({ value: status, label: RUN_STATUS_LABELS[status] })),
+              ...STORED_RUN_STATUSES.map((status) => ({ value: status, label: RUN_STATUS_LABELS[status] })),
             ]}
           />
           <UtcRange what="Started" from={address.from} to={address.to} onChange={go} />
@@ -188,7 +189,7 @@ function RunTable({ runs }: { runs: readonly Run[] }) {
               </div>
             </td>
             <td>
-              <Timestamp at={run.started_at} format="exact" />
+              <RunStarted run={run} />
             </td>
             <td className={classes.number ?? ''}>{formatRunDuration(run) ?? '–'}</td>
           </tr>
@@ -209,7 +210,7 @@ function RunCards({ runs }: { runs: readonly Run[] }) {
           </div>
           <div className={classes.line}>
             <span>{run.job_name}</span>
-            <Timestamp at={run.started_at} format="exact" />
+            <RunStarted run={run} />
           </div>
           <div className={`${classes.line} ${classes.dimmed}`}>
             <span>{run.environment_name}</span>
@@ -221,8 +222,12 @@ function RunCards({ runs }: { runs: readonly Run[] }) {
   );
 }
 
-function RunState({ run: { status } }: { run: Run }) {
-  return <StatusBadge tone={runTone(status)}>{RUN_STATUS_LABELS[status]}</StatusBadge>;
+function RunState({ run }: { run: Run }) {
+  return <StatusBadge tone={runTone(run)}>{runLabel(run)}</StatusBadge>;
+}
+
+function RunStarted({ run: { started_at } }: { run: Run }) {
+  return started_at === null ? 'not yet' : <Timestamp at={started_at} format="exact" />;
 }
 
 function RunLink({ run }: { run: Run }) {

@@ -1,36 +1,43 @@
-import type { RunEvent, RunStatus } from '../api/types.ts';
+import { runStatusOfCode, type StoredRunStatus } from '@runhook/contract/run-statuses';
+import type { Run, RunEvent } from '../api/types.ts';
 import type { Tone } from './http-status.ts';
 import { formatDuration } from './time.ts';
 
-export const RUN_STATUS_LABELS: Readonly<Record<RunStatus, string>> = {
+export const RUN_STATUS_LABELS: Readonly<Record<StoredRunStatus, string>> = {
+  Queued: 'Queued',
+  Starting: 'Starting',
   Running: 'Running',
   Success: 'Succeeded',
   Errored: 'Errored',
   Canceled: 'Cancelled',
 };
 
-export const RUN_STATUSES: readonly RunStatus[] = ['Running', 'Success', 'Errored', 'Canceled'];
-
-const TONES: Readonly<Record<RunStatus, Tone>> = {
+const TONES: Readonly<Record<StoredRunStatus, Tone>> = {
+  Queued: 'waiting',
+  Starting: 'waiting',
   Running: 'waiting',
   Success: 'good',
   Errored: 'bad',
   Canceled: 'neutral',
 };
 
-export function runTone(status: RunStatus): Tone {
-  return TONES[status];
+export function runLabel({ status }: Pick<Run, 'status'>): string {
+  return RUN_STATUS_LABELS[runStatusOfCode(status)];
 }
 
-/** "3 min 20 s"; null while the run has not finished. */
+export function runTone({ status }: Pick<Run, 'status'>): Tone {
+  return TONES[runStatusOfCode(status)];
+}
+
+/** "3 min 20 s"; null until the run has started and finished. */
 export function formatRunDuration({
   started_at,
   finished_at,
 }: {
-  started_at: string;
+  started_at: string | null;
   finished_at: string | null;
 }): string | null {
-  if (finished_at === null) return null;
+  if (started_at === null || finished_at === null) return null;
   return formatDuration(Math.max(0, Date.parse(finished_at) - Date.parse(started_at)));
 }
 

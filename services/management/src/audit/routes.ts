@@ -1,6 +1,7 @@
 import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_AUDIT } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
+import { accountIdOf, familyEnd, familyTimestamp } from '../http/filter-readers.ts';
 import { oneOf, QueryReader, timestamp } from '../http/query-parameters.ts';
 
 /** Recorded actions. Triggers of the tables write the entries. */
@@ -45,27 +46,37 @@ export interface AuditEntryView {
   details: Record<string, unknown>;
 }
 
-/** Lists changes with actor and time (docs/contract.md#audit-log), newest first. */
-export function auditEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
+/**
+ * Lists changes with actor and time (docs/contract.md#audit-log), newest first, under the path of the first releases
+ * and under that of clients of this API family.
+ */
+export function auditEndpoints(deps: { prisma: PrismaClient }): AccountEndpoint[] {
+  return ['audit', 'audit-logs'].map((name) => auditEndpoint(`/api/v3/accounts/:account_id/${name}`, deps));
+}
+
+function auditEndpoint(path: AccountEndpoint['path'], { prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
-    path: '/api/v3/accounts/:account_id/audit',
+    path,
     access: READ_AUDIT,
     isSlowRead: true,
     async handle({ account, query }) {
       const reader = new QueryReader(query);
       const page = reader.page();
+      reader.filter('account_id', accountIdOf(account.id));
       const action = reader.optional('action', oneOf(AUDIT_ACTIONS));
       const since = reader.optional('since', timestamp);
       const until = reader.optional('until', timestamp);
+      const loggedStart = reader.filter('logged_at_start', familyTimestamp);
+      const loggedEnd = reader.filter('logged_at_end', familyEnd);
       reader.check();
       const where: Prisma.AuditEntryWhereInput = {
         accountId: BigInt(account.id),
         ...(action !== null && { action }),
-        createdAtMicros: {
-          ...(since !== null && { gte: BigInt(since) }),
-          ...(until !== null && { lt: BigInt(until) }),
-        },
+        AND: [
+          { createdAtMicros: timeCondition({ gte: since, lt: until }) },
+          { createdAtMicros: timeCondition({ gte: loggedStart, lte: loggedEnd }) },
+        ],
       };
       const [rows, totalCount] = await Promise.all([
         prisma.auditEntry.findMany({ where, orderBy: { id: 'desc' }, take: page.limit, skip: page.offset }),
@@ -74,6 +85,11 @@ export function auditEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndp
       return { code: 200, data: rows.map(entryView), extra: pageExtra(page, totalCount, rows.length) };
     },
   };
+}
+
+function timeCondition(bounds: Record<string, string | null>): Prisma.BigIntFilter {
+  const given = Object.entries(bounds).filter((bound): bound is [string, string] => bound[1] !== null);
+  return Object.fromEntries(given.map(([operator, micros]) => [operator, BigInt(micros)]));
 }
 
 function entryView(row: Prisma.AuditEntryModel): AuditEntryView {

@@ -44,6 +44,10 @@ export interface StreamHandle {
   close(): void;
 }
 
+const V2 = '/api/v2/';
+/** Clients of version 2 read these fields of every response; those of version 3 have never had them. */
+const V2_SUCCESS = { is_success: true, user_message: 'Success!', developer_message: '' } as const;
+
 export function sendResponse(response: Response, endpointResponse: EndpointResponse): void {
   const { code, data, extra, isSuccess, headers = {}, stream } = endpointResponse;
   if (stream !== undefined) {
@@ -60,7 +64,11 @@ export function sendResponse(response: Response, endpointResponse: EndpointRespo
     response.status(code).set(headers).end();
     return;
   }
-  const status = isSuccess === undefined ? { code } : { code, is_success: isSuccess };
+  const status = requestState(response).route?.startsWith(V2)
+    ? { code, ...V2_SUCCESS }
+    : isSuccess === undefined
+      ? { code }
+      : { code, is_success: isSuccess };
   const envelope = extra === undefined ? { data, status } : { data, status, extra };
   // Rows of earlier releases may contain noncharacters (docs/contract.md#text). JSON has them within its strings only.
   response

@@ -3,7 +3,13 @@
  * are for {@link QueryReader.list}, the others for {@link QueryReader.filter}. An empty value and `[]` are no filter.
  */
 import { integerIdFromText } from '@runhook/contract';
-import { LIMIT_MAX, microsFromText, type ParseResult, TIMESTAMP_PROBLEM } from './query-parameters.ts';
+import {
+  createReader,
+  LIMIT_MAX,
+  microsFromText,
+  type ParseResult,
+  TIMESTAMP_PROBLEM,
+} from './query-parameters.ts';
 
 /**
  * Returns the items of a list: `[1,2]`, `["a","b"]`, `['a', 'b']`, `a,b`, and a repeated parameter. Null if a bracket
@@ -72,19 +78,43 @@ export function timeRange(texts: readonly string[]): ParseResult<TimeRange | nul
   if (text.startsWith('[') !== text.endsWith(']')) return { problem: RANGE_PROBLEM };
   const ends = (text.startsWith('[') ? text.slice(1, -1) : text).split(',').map(unquoted);
   if (ends.length !== 2) return { problem: RANGE_PROBLEM };
-  const [from, to] = ends.map((end) => (end === '' || end === 'null' ? null : microsOfEnd(end)));
-  if (from === undefined || to === undefined)
-    return { problem: `must have two ends, each of which ${TIMESTAMP_PROBLEM}` };
+  const bounds: (string | null)[] = [];
+  for (const end of ends) {
+    const micros = end === '' || end === 'null' ? null : familyMicros(end);
+    if (micros === null && end !== '' && end !== 'null')
+      return { problem: `must have two times, each of which ${TIMESTAMP_PROBLEM}` };
+    bounds.push(micros);
+  }
+  const [from = null, to = null] = bounds;
   return { value: { from, to } };
 }
 
-/** Accepts, in addition to the times of other filters, a space for the `T` or an unescaped `+`, and a time without zone. */
-function microsOfEnd(text: string): string | undefined {
+/**
+ * Returns the microseconds of a time as clients of this API family write it: in addition to the formats of
+ * {@link microsFromText}, with a space instead of the `T` or of an unescaped `+`, and without a zone, which is UTC.
+ */
+function familyMicros(text: string): string | null {
   const iso = text
     .replace(/^(\d{4}-\d{2}-\d{2}) /, '$1T')
     .replace(/ (\d{2}:\d{2})$/, '+$1')
     .replace(/(T[\d:.]+)$/, '$1Z');
-  return microsFromText(iso) ?? undefined;
+  return microsFromText(iso);
+}
+
+export const familyTimestamp = createReader(familyMicros, TIMESTAMP_PROBLEM);
+
+const DAY_MICROS = 86_400_000_000n;
+
+/** Reads an inclusive end: a date includes its whole day in UTC. */
+export const familyEnd = createReader((text) => {
+  const micros = familyMicros(text);
+  const isDate = /^\d{4}-\d{2}-\d{2}$/.test(text);
+  return micros !== null && isDate ? String(BigInt(micros) + DAY_MICROS - 1n) : micros;
+}, TIMESTAMP_PROBLEM);
+
+/** Returns SQL for a time. @param parameter microseconds since the epoch, as digits */
+export function timestampSql(parameter: string): string {
+  return `timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond'`;
 }
 
 /**
@@ -97,8 +127,7 @@ export function timeRangeSql(
   { from, to }: TimeRange,
   parameter: (value: string) => string,
 ): string[] {
-  const timeSql = (micros: string) =>
-    `timestamptz 'epoch' + ${parameter(micros)}::bigint * interval '1 microsecond'`;
+  const timeSql = (micros: string) => timestampSql(parameter(micros));
   const conditions: string[] = [];
   if (from !== null) {
     const secondOfFrom = `${BigInt(from) - (BigInt(from) % 1_000_000n)}`;

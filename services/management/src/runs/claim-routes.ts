@@ -1,3 +1,4 @@
+// SQL by hand: a claim is one transaction with its response.
 import {
   isFinalRunStatus,
   isIntegerId,
@@ -19,7 +20,8 @@ import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import { LongPoll, WAIT_SECONDS_MAX } from '../http/long-poll.ts';
 import { claimRun, type RunClaim } from './claims.ts';
-import { parseRunBegin, RUNS_PATH, reportingOf, reportResponse, runIdOf } from './routes.ts';
+import { RUNS_PATH, runIdOf } from './read-routes.ts';
+import { parseRunBegin, reportingOf, reportResponse } from './routes.ts';
 import { RUNNER_CHARACTERS_MAX, renewLease } from './run-requests.ts';
 import { type RunResponse, runResponse } from './run-response.ts';
 import type { RunWaits } from './run-waits.ts';

@@ -1,154 +1,36 @@
-import { RUN_STATUS_CODES } from '@runhook/contract';
+import { RUN_STATUSES, STORED_RUN_STATUSES } from '@runhook/contract';
 import {
   integerId,
-  nullable,
-  optionalReportedText,
   type Paths,
-  requestObject,
-  requiredReportedText,
-  responseObject,
-  type Schema,
   schemaRef,
-  secondsTime,
   TIMESTAMP,
   TIMESTAMP_FORMATS,
-  text,
 } from '../http/openapi/field-schemas.ts';
 import {
+  accountParameter,
+  listParameter,
   orderParameter,
   PAGE,
   parameter,
   queryParameter,
+  rangeParameter,
+  relatedParameter,
   requestBody,
   searchParameter,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
-import { RUN_LIMITS, type RunFinish, type RunStart, type RunView } from './routes.ts';
-import { RUN_ORDERS, RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './statements.ts';
-import { FINISH_STATUSES } from './transitions.ts';
-
-export const RUNNING_EXAMPLE: RunView = {
-  id: 345,
-  account_id: 1,
-  job_id: 12,
-  job_definition_id: 12,
-  job_name: 'Nightly',
-  project_id: 3,
-  project_name: 'Analytics',
-  environment_id: 4,
-  environment_name: 'Production',
-  engine_version: '1.9.0',
-  status: 'Running',
-  status_code: 3,
-  status_message: null,
-  reason: 'Scheduled',
-  started_at: '2026-11-20T09:58:26Z',
-  finished_at: null,
-  errored_at: null,
-  artifacts_ingested_at: null,
-};
-
-const ERRORED_EXAMPLE: RunView = {
-  ...RUNNING_EXAMPLE,
-  status: 'Errored',
-  status_code: 20,
-  status_message: 'Two models failed',
-  finished_at: '2026-11-20T10:00:00Z',
-  errored_at: '2026-11-20T10:00:00Z',
-};
-
-const INGESTED_EXAMPLE: RunView = {
-  ...ERRORED_EXAMPLE,
-  artifacts_ingested_at: '2026-11-20T10:00:05Z',
-};
-
-const CODES = Object.entries(RUN_STATUS_CODES);
-
-const RUN_STATUS: Schema = {
-  type: 'string',
-  enum: CODES.map(([status]) => status),
-  description: 'The status of the run.',
-};
-
-/** Schema of a time in a report: the format of responses, null, or a time with a fraction, which is truncated. */
-export function reportedTime(description: string): Schema {
-  return {
-    type: ['string', 'null'],
-    format: 'date-time',
-    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
-    description: `${description} ISO 8601 UTC; fractions of a second are truncated. Default (also null): the time of the call.`,
-    examples: ['2026-11-20T10:00:00Z'],
-  };
-}
-
-/** Schemas of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
-export const runSchemas: Record<string, Schema> = {
-  Run: responseObject<RunView>('A run of a job. Names are those at its start.', {
-    id: integerId('Id of the run, unique in its account.', 345),
-    account_id: integerId('The account.', 1),
-    job_id: integerId('The job.', 12),
-    job_definition_id: integerId('The job, under the name that other clients use.', 12),
-    job_name: text('Name of the job.'),
-    project_id: integerId('Id of the project.', 3),
-    project_name: text('Name of the project.'),
-    environment_id: integerId('Id of the environment.', 4),
-    environment_name: text('Name of the environment.'),
-    engine_version: text('Version of the engine that runs the job.'),
-    status: RUN_STATUS,
-    status_code: {
-      type: 'integer',
-      enum: CODES.map(([, code]) => code),
-      description: `The status as a number: ${CODES.map(([status, code]) => `${status} ${code}`).join(', ')}.`,
-    },
-    status_message: {
-      type: ['string', 'null'],
-      description: 'The message of the job runner about the end; null without one.',
-    },
-    reason: { type: ['string', 'null'], description: 'Why the run was started; null if not reported.' },
-    started_at: secondsTime('When it started.'),
-    finished_at: nullable(secondsTime('When it ended, whatever its status; null while it is running.')),
-    errored_at: nullable(secondsTime('When it failed; null if it did not.')),
-    artifacts_ingested_at: nullable(
-      secondsTime('When its artifacts were reported as ingested; null before.'),
-    ),
-  }),
-
-  RunStart: requestObject<RunStart>(
-    'The start of a run.',
-    {
-      job_id: integerId('The job, which must belong to the account.', 12),
-      run_id: nullable(
-        integerId('The job runner’s own number of the run. Default (also null): a generated number.', 345),
-      ),
-      reason: optionalReportedText(RUN_LIMITS.messageCharactersMax, 'Why the run was started, in free text.'),
-      engine_version: requiredReportedText(
-        RUN_LIMITS.engineVersionCharactersMax,
-        'Version of the engine that runs the job.',
-      ),
-      started_at: reportedTime('When it started.'),
-    },
-    ['job_id', 'engine_version'],
-  ),
-
-  RunFinish: requestObject<RunFinish>(
-    'The end of a run.',
-    {
-      status: { type: 'string', enum: FINISH_STATUSES, description: 'The final status.' },
-      status_message: optionalReportedText(RUN_LIMITS.messageCharactersMax, 'A message about the status.'),
-      finished_at: reportedTime('When it ended.'),
-    },
-    ['status'],
-  ),
-};
+import { RUN_ORDERS, RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './list-runs.ts';
+import { RUN_RELATED } from './run-response.ts';
+import { ERRORED, ERRORED_EXAMPLE, INGESTED_EXAMPLE, RUNNING, RUNNING_EXAMPLE } from './run-schemas.ts';
 
 const tags = ['Jobs and runs'];
 
 const REPORTERS =
   'Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.';
 
-const { job_id, id: run_id, reason, engine_version, started_at } = RUNNING_EXAMPLE;
-const { status_message, finished_at } = ERRORED_EXAMPLE;
+const { job_id, id: run_id, reason, engine_version, started_at } = RUNNING;
+const { status_message, finished_at } = ERRORED;
 
 /** Paths of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
 export const runPaths: Paths = {
@@ -160,18 +42,39 @@ export const runPaths: Paths = {
       summary: 'List the runs of an account',
       description: `Newest first. \`total_count\` stops at ${RUNS_COUNT_MAX}.`,
       parameters: [
+        listParameter('id__in', 'Only these runs.', '[345,346]'),
         queryParameter('job_id', 'Only runs of this job.', integerId('Id of the job.', 12)),
         queryParameter('job_definition_id', 'The same as `job_id`.', integerId('Id of the job.', 12)),
         queryParameter('project_id', 'Only runs of this project.', integerId('Id of the project.', 3)),
+        listParameter('project_id__in', 'Only runs of these projects.', '[3]'),
         queryParameter(
           'environment_id',
           'Only runs in this environment.',
           integerId('Id of the environment.', 4),
         ),
-        queryParameter('status', 'Only runs in this status, by its name or number.', {
+        listParameter('environment_id__in', 'Only runs in these environments.', '[4]'),
+        queryParameter('status', 'Only runs in this status, by its number or a word in any case.', {
           type: 'string',
-          enum: CODES.flatMap(([status, code]) => [status, String(code)]),
+          enum: [
+            ...new Set(
+              STORED_RUN_STATUSES.flatMap((word) => [
+                String(RUN_STATUSES[word].code),
+                word,
+                RUN_STATUSES[word].humanized,
+              ]),
+            ),
+          ],
         }),
+        listParameter('status__in', 'Only runs in these statuses, as of `status`.', '[10,20]'),
+        queryParameter(
+          'deferring_run_id',
+          'Only runs that defer to this run: none does.',
+          integerId('Id of the run.', 345),
+        ),
+        rangeParameter('created_at__range', 'Only runs that were recorded between these times'),
+        rangeParameter('finished_at__range', 'Only runs that ended between these times'),
+        accountParameter(),
+        relatedParameter(RUN_RELATED),
         orderParameter(
           RUN_ORDERS,
           `Default: newest first. By \`started_at\` and \`finished_at\`, the newest ${RUNS_SEARCHED_MAX} matches are sorted; unfinished runs come last.`,
@@ -228,9 +131,16 @@ export const runPaths: Paths = {
       tags,
       summary: 'Get a run',
       description: 'As reported so far by its runner.',
-      responses: operationResponses('runs', {
-        200: success(200, 'The run.', schemaRef('Run'), ERRORED_EXAMPLE),
-      }),
+      parameters: [
+        relatedParameter(RUN_RELATED),
+        orderParameter(RUN_ORDERS, 'Has no effect on one run.'),
+        accountParameter(),
+      ],
+      responses: operationResponses(
+        'runs',
+        { 200: success(200, 'The run.', schemaRef('Run'), ERRORED_EXAMPLE) },
+        [400],
+      ),
     },
   },
 

@@ -1,13 +1,9 @@
 import {
   EVENT_LIMITS,
-  integerIdFromText,
   isIntegerId,
   nanosecondTimestamp,
   type Problem,
-  RUN_STATUSES,
   reportedText,
-  runStatusOfText,
-  STORED_RUN_STATUSES,
   toProblems,
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
@@ -16,38 +12,24 @@ import type { BaseUrl } from '../http/base-url.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import {
   type AccountEndpoint,
-  type AccountRequest,
   LEASE_TOKEN_HEADER,
-  READ_RUNS,
   REPORT_RUNS,
   type WriteRequest,
 } from '../http/endpoint.ts';
-import { type EndpointResponse, pageExtra } from '../http/envelope.ts';
+import type { EndpointResponse } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
-import {
-  createReader,
-  integer,
-  orderOf,
-  QueryReader,
-  searchText,
-  timestamp,
-} from '../http/query-parameters.ts';
-import type { ReplicaReads } from '../http/replica-reads.ts';
+import { RUNS_PATH, runIdOf } from './read-routes.ts';
 import { runResponse } from './run-response.ts';
 import type { CreateResponse, Reporting, Runs } from './runs.ts';
-import { listRuns, RUN_ORDERS } from './statements.ts';
 import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
-
-export const RUNS_PATH = '/api/v2/accounts/:account_id/runs';
 
 export interface RunsEndpointDependencies {
   runs: Runs;
-  reads: ReplicaReads;
   baseUrl: BaseUrl;
 }
 
-/** The Runs API for job runners over REST (docs/contract.md#runs-and-jobs), on every plan. */
+/** Reports of job runners over REST (docs/contract.md#runs-and-jobs), on every plan. */
 export function runsEndpoints(deps: RunsEndpointDependencies): AccountEndpoint[] {
   return [
     {
@@ -57,19 +39,6 @@ export function runsEndpoints(deps: RunsEndpointDependencies): AccountEndpoint[]
       isBatched: true,
       bodyBytesMax: BODY_BYTES_MAX.run,
       handle: (request) => start(deps, request),
-    },
-    {
-      method: 'GET',
-      path: RUNS_PATH,
-      access: READ_RUNS,
-      isSlowRead: true,
-      handle: (request) => list(deps, request),
-    },
-    {
-      method: 'GET',
-      path: `${RUNS_PATH}/:run_id`,
-      access: READ_RUNS,
-      handle: (request) => find(deps, request),
     },
     {
       method: 'POST',
@@ -138,56 +107,6 @@ export function reportResponse(baseUrl: string, jobId?: number): CreateResponse 
         ]);
     }
   };
-}
-
-async function find(
-  { runs, baseUrl }: RunsEndpointDependencies,
-  request: AccountRequest,
-): Promise<EndpointResponse> {
-  const run = await runs.find(request.account.id, runIdOf(request));
-  if (!run) throw new NotFoundError();
-  return { code: 200, data: runResponse(run, { baseUrl: baseUrl(request) }) };
-}
-
-async function list(
-  { reads, baseUrl }: RunsEndpointDependencies,
-  request: AccountRequest,
-): Promise<EndpointResponse> {
-  const { account, query } = request;
-  const reader = new QueryReader(query);
-  const filters = {
-    jobIds: [reader.optional('job_id', id), reader.optional('job_definition_id', id)],
-    projectId: reader.optional('project_id', id),
-    environmentId: reader.optional('environment_id', id),
-    status: reader.optional('status', statusOf),
-    search: reader.optional('search', searchText),
-    since: reader.optional('since', timestamp),
-    until: reader.optional('until', timestamp),
-  };
-  const order = reader.optional('order_by', orderOf(RUN_ORDERS));
-  const page = reader.page();
-  reader.check();
-  const { runs: listedRuns, totalCount } = await listRuns(reads.databaseFor(request), account.id, filters, {
-    ...page,
-    order,
-  });
-  const data = listedRuns.map((run) => runResponse(run, { baseUrl: baseUrl(request) }));
-  return { code: 200, data, extra: pageExtra(page, totalCount, listedRuns.length) };
-}
-
-const id = integer(1, Number.MAX_SAFE_INTEGER);
-
-/** Accepts a status by its number or a word. */
-const statusOf = createReader(
-  runStatusOfText,
-  `must be one of ${STORED_RUN_STATUSES.map((status) => `${status} (${RUN_STATUSES[status].code})`).join(', ')}`,
-);
-
-/** Throws a 404 for text that is not a run id. */
-export function runIdOf(request: AccountRequest): number {
-  const runId = integerIdFromText(request.param('run_id'));
-  if (runId === null) throw new NotFoundError();
-  return runId;
 }
 
 /** Limits of the fields in a report. */

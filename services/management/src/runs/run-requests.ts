@@ -1,4 +1,4 @@
-// SQL by hand: one statement leases the next run to a runner, by PostgreSQL's clock, which all processes share.
+// SQL by hand: one statement leases the next run to a runner, by PostgreSQL’s clock, which all processes share.
 import { createHash, randomBytes } from 'node:crypto';
 import { column, type Queryable, queryRows, runStatement } from '@runhook/database';
 import { ConflictError } from '../http/errors.ts';

@@ -15,10 +15,14 @@ export const RUN_RELATED = [
 
 export type RunRelatedName = (typeof RUN_RELATED)[number];
 
-/** The objects that `include_related` requests, as their own serialisers return them. */
+/**
+ * The objects that `include_related` requests, as their own serialisers return them. Those that are not requested are
+ * missing: clients read a null `job` as a job.
+ */
 export interface RelatedOfRun {
   job?: object;
   environment?: object | null;
+  repository?: null;
   run_steps?: readonly object[];
 }
 
@@ -39,7 +43,7 @@ export interface TriggerResponse extends Options {
  * A run in responses (docs/contract.md#runs-and-jobs), as clients of this API family read it. Times are ISO 8601 UTC
  * with microseconds and `Z`; durations are `HH:MM:SS`, up to now while the run is in progress.
  */
-export interface RunResponse {
+export interface RunResponse extends RelatedOfRun {
   id: number;
   account_id: number;
   job_id: number;
@@ -90,13 +94,7 @@ export interface RunResponse {
   trigger: TriggerResponse;
   /** The run that this run repeats. */
   retry_of: number | null;
-  deferring_run_id: number | null;
-  /** Null unless requested. */
-  job: object | null;
-  environment: object | null;
-  repository: null;
-  /** Empty unless requested. */
-  run_steps: readonly object[];
+  deferring_run_id: null;
 }
 
 /**
@@ -105,7 +103,11 @@ export interface RunResponse {
  */
 export function runResponse(
   run: RunView,
-  { baseUrl, related = {}, nowMs = Date.now() }: { baseUrl: string; related?: RelatedOfRun; nowMs?: number },
+  {
+    baseUrl,
+    related,
+    nowMs = Date.now(),
+  }: { baseUrl: string; related?: RelatedOfRun | undefined; nowMs?: number },
 ): RunResponse {
   const { code, humanized } = RUN_STATUSES[run.status];
   const isComplete = isFinalRunStatus(run.status);
@@ -152,10 +154,7 @@ export function runResponse(
     trigger: triggerResponse(run),
     retry_of: run.retry_of,
     deferring_run_id: null,
-    job: related.job ?? null,
-    environment: related.environment ?? null,
-    repository: null,
-    run_steps: related.run_steps ?? [],
+    ...related,
   };
 }
 

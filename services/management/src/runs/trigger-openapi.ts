@@ -21,9 +21,10 @@ import {
   type HeartbeatFields,
   type HeartbeatResponse,
 } from './claim-routes.ts';
-import { RUNNING_EXAMPLE, reportedTime } from './openapi.ts';
+
 import { RUN_LIMITS, type RunBegin } from './routes.ts';
 import { OPEN_REQUESTS_MAX, RUNNER_CHARACTERS_MAX } from './run-requests.ts';
+import { RUNNING_EXAMPLE, reportedTime } from './run-schemas.ts';
 import type { TriggerOptions } from './run-trigger.ts';
 import { TRIGGER_LIMITS } from './trigger-fields.ts';
 

@@ -1,9 +1,10 @@
+import { integerIdFromText } from '@runhook/contract';
 import type { BaseUrl } from '../http/base-url.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import { type AccountEndpoint, TRIGGER_RUNS, type WriteRequest } from '../http/endpoint.ts';
-import { InvalidRequestError } from '../http/errors.ts';
-import { pathId } from '../jobs/projects.ts';
-import { RUNS_PATH, reportingOf, reportResponse, runIdOf } from './routes.ts';
+import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import { RUNS_PATH, runIdOf } from './read-routes.ts';
+import { reportingOf, reportResponse } from './routes.ts';
 import { runResponse } from './run-response.ts';
 import type { RunWaits } from './run-waits.ts';
 import type { Runs } from './runs.ts';
@@ -36,9 +37,9 @@ export function triggerEndpoints(deps: TriggerEndpointDependencies): AccountEndp
     trigger(`${JOB_PATH}/run`, (call, request) => {
       const { fields, problems } = parseTrigger(request.body);
       if (problems) throw new InvalidRequestError(problems);
-      return triggers.trigger(call, Number(pathId(request, 'job_id')), fields);
+      return triggers.trigger(call, jobIdOf(request), fields);
     }),
-    trigger(`${JOB_PATH}/rerun`, (call, request) => triggers.rerun(call, Number(pathId(request, 'job_id')))),
+    trigger(`${JOB_PATH}/rerun`, (call, request) => triggers.rerun(call, jobIdOf(request))),
     trigger(`${RUNS_PATH}/:run_id/retry`, (call, request) => triggers.retry(call, runIdOf(request))),
     {
       method: 'POST',
@@ -62,4 +63,11 @@ function callOf({ baseUrl }: TriggerEndpointDependencies, request: WriteRequest)
     // 200 and not 201, because clients of this API family accept no other code.
     createResponse: (run) => ({ code: 200, data: runResponse(run, { baseUrl: baseUrl(request) }) }),
   };
+}
+
+/** Throws a 404 for text that is not a job id. */
+function jobIdOf(request: WriteRequest): number {
+  const jobId = integerIdFromText(request.param('job_id'));
+  if (jobId === null) throw new NotFoundError();
+  return jobId;
 }

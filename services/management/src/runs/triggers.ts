@@ -4,12 +4,13 @@ import { inTransaction, queryRows } from '@runhook/database';
 import type { EndpointResponse } from '../http/envelope.ts';
 import { ConflictError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
+import { findLatestRun } from './list-runs.ts';
 import { findJobs, keyOf } from './report-statements.ts';
 import { drawFreeRunId, drawRunIds } from './run-counters.ts';
 import { hasRequestCapacity, insertRequest, OPEN_REQUESTS_MAX } from './run-requests.ts';
 import type { TriggerOptions } from './run-trigger.ts';
 import type { RunView } from './run-view.ts';
-import { findLatestRun, findRun, RUN, RUN_COLUMNS, toRunView } from './statements.ts';
+import { findRun, RUN, RUN_COLUMNS, toRunView } from './statements.ts';
 import { transitionRun } from './transitions.ts';
 
 /** The account of a call that triggers a run, and the recorder of its response. */

@@ -191,7 +191,10 @@ describe('the list of runs', () => {
   });
 
   test.each([
-    ['status=7', 'status: must be one of Running (3), Success (10), Errored (20), Canceled (30)'],
+    [
+      'status=7',
+      'status: must be one of Queued (1), Starting (2), Running (3), Success (10), Errored (20), Canceled (30)',
+    ],
     [
       'order_by=cost',
       'order_by: must be one of id, created_at, started_at, finished_at, optionally with a leading minus',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { EVENT_TYPES, idDay, parseEvent } from '@runhook/contract';
-import type { RunView } from '../../src/runs/routes.ts';
+import type { RunView } from '../../src/runs/run-view.ts';
 import { runEvent } from '../../src/runs/transitions.ts';
 
 const ARRIVED_AT_MS = Date.UTC(2026, 0, 31, 23, 59, 59, 7);
@@ -9,7 +9,6 @@ const ERRORED_RUN: RunView = {
   id: 218726483,
   account_id: 17,
   job_id: 123,
-  job_definition_id: 123,
   job_name: 'Daily Job (dbt build)',
   project_id: 167194,
   project_name: 'Analytics',
@@ -17,13 +16,15 @@ const ERRORED_RUN: RunView = {
   environment_name: 'Production',
   engine_version: '1.9.0',
   status: 'Errored',
-  status_code: 20,
   status_message: 'model orders failed',
   reason: 'Scheduled',
-  started_at: '2026-01-31T23:00:00Z',
-  finished_at: '2026-01-31T23:59:58Z',
-  errored_at: '2026-01-31T23:59:58Z',
-  artifacts_ingested_at: '2026-01-31T23:59:59Z',
+  created_at: '2026-01-31T23:00:00.900000Z',
+  started_at: '2026-01-31T23:00:00.799999Z',
+  finished_at: '2026-01-31T23:59:58.700000Z',
+  errored_at: '2026-01-31T23:59:58.700000Z',
+  artifacts_ingested_at: '2026-01-31T23:59:59.000000Z',
+  trigger: null,
+  retry_of: null,
 };
 
 const EVENT_ID = '2xBBBBBBBBBBBBBBBBBBBBBBBBB';
@@ -56,7 +57,6 @@ describe('the event of a run', () => {
     const run = {
       ...ERRORED_RUN,
       status: 'Running',
-      status_code: 3,
       status_message: null,
       reason: null,
     } as const;

@@ -3,7 +3,7 @@ import { inTransaction, openDatabase } from '@runhook/database';
 import { eventually, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import type { Report } from '../../src/runs/report-plans.ts';
 import { ReportRecorder } from '../../src/runs/report-recorder.ts';
-import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
+import { type Json, type RunsServer, startRunsServer, V2_STATUS } from './runs-server.ts';
 
 let server: RunsServer;
 let nowMs: number;
@@ -24,6 +24,7 @@ const finish = (body: unknown) => server.call('POST', '/runs/5/finish/', body);
 const artifacts = () => server.call('POST', '/runs/5/artifacts/');
 const readStoredRun = async (): Promise<Json> => (await server.call('GET', '/runs/5/')).json.data;
 const seconds = () => `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+const micros = () => `${new Date(nowMs).toISOString().slice(0, 23)}000Z`;
 
 /** Returns the events after the start, with their type and the fields in which events of a run differ. */
 async function sent() {
@@ -64,11 +65,24 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     const finished = await finish({ status: 'success', finished_at: '2026-01-31T23:30:00Z' });
     const success = {
       ...runningRun,
-      status: 'Success',
+      status: 10,
       status_code: 10,
-      finished_at: '2026-01-31T23:30:00Z',
+      status_humanized: 'Success',
+      is_success: true,
+      is_complete: true,
+      is_running: false,
+      in_progress: false,
+      updated_at: '2026-01-31T23:30:00.000000Z',
+      finished_at: '2026-01-31T23:30:00.000000Z',
+      duration: '00:30:00',
+      duration_humanized: '30 minutes',
+      run_duration: '00:30:00',
+      run_duration_humanized: '30 minutes',
     };
-    expect(finished).toEqual({ status: 200, json: { data: success, status: { code: 200 } } });
+    expect(finished).toEqual({
+      status: 200,
+      json: { data: success, status: { code: 200, ...V2_STATUS } },
+    });
     expect(await sent()).toEqual([]);
     expect(server.relayed()).toBe(1);
 
@@ -76,7 +90,16 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     const ingested = await artifacts();
     expect(ingested).toEqual({
       status: 200,
-      json: { data: { ...success, artifacts_ingested_at: seconds() }, status: { code: 200 } },
+      json: {
+        data: {
+          ...success,
+          updated_at: micros(),
+          artifacts_ingested_at: micros(),
+          artifacts_saved: true,
+          has_docs_generated: true,
+        },
+        status: { code: 200, ...V2_STATUS },
+      },
     });
     expect(await sent()).toEqual([
       {
@@ -92,7 +115,6 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
   });
 
   test('send job.run.errored of an errored run at once and job.run.completed after its artifacts', async () => {
-    const runningRun = await readStoredRun();
     const erroredAtMs = nowMs;
     const finished = await finish({ status: 'errored', status_message: 'model orders failed' });
     const errored = {
@@ -104,19 +126,19 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
       runErroredAt: seconds(),
     };
     const run = {
-      ...runningRun,
-      status: 'Errored',
-      status_code: 20,
+      status: 20,
+      status_humanized: 'Error',
+      is_error: true,
       status_message: 'model orders failed',
-      finished_at: seconds(),
-      errored_at: seconds(),
+      finished_at: micros(),
+      errored_at: micros(),
     };
-    expect(finished.json.data).toEqual(run);
+    expect(finished.json.data).toMatchObject(run);
     expect(await sent()).toEqual([errored]);
 
     const { runErroredAt, ...common } = errored;
     nowMs += 90_000;
-    expect((await artifacts()).json.data).toEqual({ ...run, artifacts_ingested_at: seconds() });
+    expect((await artifacts()).json.data).toMatchObject({ ...run, artifacts_ingested_at: micros() });
     expect(await sent()).toEqual([
       errored,
       { ...common, eventType: 'job.run.completed', timestamp: at(nowMs), runFinishedAt: runErroredAt },
@@ -126,7 +148,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
   });
 
   test('send both events, errored first, when an errored finish follows the artifacts', async () => {
-    expect((await artifacts()).json.data.artifacts_ingested_at).toBe(seconds());
+    expect((await artifacts()).json.data.artifacts_ingested_at).toBe(micros());
     expect(await sent()).toEqual([]);
     await finish({ status: 'errored', finished_at: '2026-01-31T23:30:00.5Z' });
     expect(await sent()).toMatchObject([
@@ -145,12 +167,13 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     await finish({ status: 'cancelled', status_message: 'by hand' });
     await artifacts();
     expect(await readStoredRun()).toMatchObject({
-      status: 'Canceled',
-      status_code: 30,
+      status: 30,
+      status_humanized: 'Cancelled',
+      is_cancelled: true,
       status_message: 'by hand',
-      finished_at: seconds(),
+      finished_at: micros(),
       errored_at: null,
-      artifacts_ingested_at: seconds(),
+      artifacts_ingested_at: micros(),
     });
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
@@ -165,7 +188,10 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     const firstResult = (await artifacts()).json.data;
     nowMs += 90_000;
     const repeatResponse = await finish({ status: 'errored', status_message: 'second' });
-    expect(repeatResponse).toEqual({ status: 200, json: { data: firstResult, status: { code: 200 } } });
+    expect(repeatResponse).toEqual({
+      status: 200,
+      json: { data: firstResult, status: { code: 200, ...V2_STATUS } },
+    });
     expect(await artifacts()).toEqual(repeatResponse);
     expect(await server.written()).toEqual({ runs: 1, events: 3, relayed: 3 });
   });
@@ -242,7 +268,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
       expect((await server.call('POST', '/runs/5/finish/', { status: 'success' }, token)).status).toBe(403);
       expect((await server.call('POST', '/runs/5/artifacts/', undefined, token)).status).toBe(403);
     }
-    expect(await readStoredRun()).toMatchObject({ status: 'Running', artifacts_ingested_at: null });
+    expect(await readStoredRun()).toMatchObject({ status: 3, artifacts_ingested_at: null });
   });
 });
 

@@ -22,6 +22,7 @@ import { createHttpApp } from '../../src/http/server.ts';
 import { findPrincipal, PrincipalCache } from '../../src/identity/find-principal.ts';
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
 import { claimEndpoints } from '../../src/runs/claim-routes.ts';
+import { runReadEndpoints } from '../../src/runs/read-routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
 import { LEASE_MS } from '../../src/runs/run-requests.ts';
@@ -69,6 +70,14 @@ export interface RunsServer {
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer as a client reads it
 export type Json = any;
+
+/** Status of a successful response of version 2. */
+export const V2_STATUS = { is_success: true, user_message: 'Success!', developer_message: '' };
+
+/** Removes the durations of a run, which grow while it is in progress. */
+export function withoutDurations(run: Json): Json {
+  return Object.fromEntries(Object.entries(run).filter(([name]) => !name.includes('duration')));
+}
 
 export interface SentEvent {
   eventId: string;
@@ -128,7 +137,8 @@ export async function startRunsServer(
     endpoints: [
       ...jobsEndpoints({ ...ofService, jobsMax: 1_000 }),
       ...claimEndpoints({ pool, runs, waits, baseUrl, leaseMs }),
-      ...runsEndpoints({ runs, reads, baseUrl }),
+      ...runsEndpoints({ runs, baseUrl }),
+      ...runReadEndpoints({ runs, reads, prisma: ofService.prisma, baseUrl }),
       ...triggerEndpoints({ runs, triggers, waits, baseUrl }),
     ],
     routing: {

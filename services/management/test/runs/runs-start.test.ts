@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JobView } from '@runhook/database';
 import { eventually } from '@runhook/testing';
-import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
+import { type Json, type RunsServer, startRunsServer, V2_STATUS, withoutDurations } from './runs-server.ts';
 
 const ARRIVED_AT_MS = Date.now() - 60_000;
-const ARRIVED_AT = `${new Date(ARRIVED_AT_MS).toISOString().slice(0, 19)}Z`;
+const ARRIVED_AT = `${new Date(ARRIVED_AT_MS).toISOString().slice(0, 23)}000Z`;
+
+const STARTED_AT = '2026-01-31T23:00:00.000000Z';
 
 let server: RunsServer;
 let job: JobView;
@@ -21,7 +23,7 @@ describe('POST …/runs/', () => {
   test('starts a run, assigns its id and sends job.run.started', async () => {
     const { status, json } = await start({ reason: 'Scheduled', started_at: '2026-01-31T23:00:00Z' });
     expect(status).toBe(201);
-    expect(json).toEqual({
+    expect({ ...json, data: withoutDurations(json.data) }).toEqual({
       data: {
         id: 1,
         account_id: server.accountId,
@@ -33,17 +35,63 @@ describe('POST …/runs/', () => {
         environment_id: job.environment_id,
         environment_name: 'Production',
         engine_version: '1.9.0',
-        status: 'Running',
+        dbt_version: '1.9.0',
+        status: 3,
         status_code: 3,
+        status_humanized: 'Running',
         status_message: null,
+        is_success: false,
+        is_error: false,
+        is_cancelled: false,
+        is_complete: false,
+        is_running: true,
+        in_progress: true,
         reason: 'Scheduled',
-        started_at: '2026-01-31T23:00:00Z',
+        git_sha: null,
+        git_branch: null,
+        created_at: json.data.created_at,
+        updated_at: STARTED_AT,
+        should_start_at: json.data.created_at,
+        dequeued_at: STARTED_AT,
+        started_at: STARTED_AT,
         finished_at: null,
         errored_at: null,
         artifacts_ingested_at: null,
+        artifacts_saved: false,
+        has_docs_generated: false,
+        has_sources_generated: false,
+        href: expect.stringMatching(
+          new RegExp(`^http://127\\.0\\.0\\.1:\\d+/accounts/${server.accountId}/runs/1/$`),
+        ),
+        trigger_id: 1,
+        trigger: {
+          id: 1,
+          job_id: job.id,
+          job_definition_id: job.id,
+          cause: 'Scheduled',
+          cause_category: 'other',
+          created_at: json.data.created_at,
+          git_branch: null,
+          git_sha: null,
+          azure_pull_request_id: null,
+          github_pull_request_id: null,
+          gitlab_merge_request_id: null,
+          schema_override: null,
+          dbt_version_override: null,
+          threads_override: null,
+          target_name_override: null,
+          generate_docs_override: null,
+          timeout_seconds_override: null,
+          steps_override: null,
+        },
+        retry_of: null,
+        deferring_run_id: null,
       },
-      status: { code: 201 },
+      status: { code: 201, ...V2_STATUS },
     });
+    const { rows } = await server.database.pool.query('SELECT created_at FROM runs');
+    expect(json.data.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    expect(Date.parse(json.data.created_at)).toBe(rows[0].created_at.getTime());
     const [event, ...otherEvents] = await server.sentEvents();
     expect(otherEvents).toEqual([]);
     expect(event).toEqual({
@@ -64,7 +112,10 @@ describe('POST …/runs/', () => {
     const { json } = await start({ reason: '', started_at: null, run_id: null });
     expect(json.data).toMatchObject({ reason: null, started_at: ARRIVED_AT });
     const [event] = await server.sentEvents();
-    expect(JSON.parse(event?.data ?? '')).toMatchObject({ runReason: 'None', runStartedAt: ARRIVED_AT });
+    expect(JSON.parse(event?.data ?? '')).toMatchObject({
+      runReason: 'None',
+      runStartedAt: `${ARRIVED_AT.slice(0, 19)}Z`,
+    });
   });
 
   test('repairs invalid text in the response, the record and the event', async () => {
@@ -85,9 +136,13 @@ describe('POST …/runs/', () => {
     expect((await start({ engine_version: '🚀'.repeat(256) })).status).toBe(400);
   });
 
-  test('truncates fractions of a second of the start time', async () => {
-    const { json } = await start({ started_at: '2026-01-31T23:00:00.999999Z' });
-    expect(json.data.started_at).toBe('2026-01-31T23:00:00Z');
+  test('keeps the microseconds of the start time, and truncates the rest; the event has seconds', async () => {
+    const { json } = await start({ started_at: '2026-01-31T23:00:00.999999999Z' });
+    expect(json.data.started_at).toBe('2026-01-31T23:00:00.999999Z');
+    const stored = await server.call('GET', `/runs/${json.data.id}`);
+    expect(stored.json.data.started_at).toBe('2026-01-31T23:00:00.999999Z');
+    const [event] = await server.sentEvents();
+    expect(JSON.parse(event?.data ?? '').runStartedAt).toBe('2026-01-31T23:00:00Z');
   });
 
   test('keeps a client-supplied id, and returns the first run when it is repeated', async () => {
@@ -101,9 +156,9 @@ describe('POST …/runs/', () => {
       reason: 'second',
       engine_version: '2.0.0',
     });
-    expect(repeatResponse).toEqual({
+    expect(repeatResponse).toMatchObject({
       status: 200,
-      json: { data: firstResponse.json.data, status: { code: 200 } },
+      json: { data: withoutDurations(firstResponse.json.data), status: { code: 200, ...V2_STATUS } },
     });
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
     expect(server.relayed()).toBe(1);

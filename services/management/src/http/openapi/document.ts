@@ -11,8 +11,9 @@ import { tokenPaths, tokenSchemas } from '../../identity/tokens-openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
 import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
 import { oidcPaths, oidcSchemas } from '../../oidc/openapi.ts';
-import { runPaths, runSchemas } from '../../runs/openapi.ts';
+import { runPaths } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
+import { runSchemas } from '../../runs/run-schemas.ts';
 import { triggerPaths, triggerSchemas } from '../../runs/trigger-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
@@ -24,6 +25,7 @@ import { testPaths, testSchemas } from '../../subscriptions/test-openapi.ts';
 import type { OpenApiDocument, Paths, Schema, SecurityRequirement, SecurityScheme } from './field-schemas.ts';
 import { PARAMETERS } from './parameters.ts';
 import { envelopeSchemas, RESPONSES } from './responses.ts';
+import { withV2Status } from './v2-status.ts';
 import { payloadSchemas, WEBHOOKS } from './webhooks.ts';
 
 const SCHEMAS: Record<string, Schema> = {
@@ -83,7 +85,7 @@ const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
 const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session: [] }];
 
 /** Entries of all mounted endpoints; a test compares them with the endpoints. */
-const PATHS: Paths = {
+const PATHS: Paths = withV2Status({
   ...subscriptionPaths,
   ...rotationPaths,
   ...testPaths,
@@ -105,15 +107,15 @@ const PATHS: Paths = {
   ...ownSessionPaths,
   ...oidcPaths,
   ...auditPaths,
-};
+});
 
 const DESCRIPTION = `Runhook notifies other systems of job runs: it sends a signed HTTP POST to every matching endpoint, retries failed attempts, and stores a log of each delivery.
 
-**Responses** have one envelope: \`data\` and \`status.code\`, which is the HTTP status; lists add \`extra\`. An error has \`data: null\`, and in \`status\` also \`is_success: false\`, a \`user_message\` and a \`developer_message\`; a 400 adds \`errors\`, an entry for each invalid field. Every response has an \`x-request-id\`, which the request may supply.
+**Responses** have one envelope: \`data\` and \`status.code\`, which is the HTTP status (version 2 adds \`is_success\` and both messages); lists add \`extra\`. An error has \`data: null\`, and in \`status\` also \`is_success: false\`, a \`user_message\` and a \`developer_message\`; a 400 adds \`errors\`, an entry for each invalid field. Every response has an \`x-request-id\`, which the request may supply.
 
 **Paths** work with and without a trailing slash. An unknown path is a 404, another method of a known path a 405 with \`Allow\`, both in the envelope; \`HEAD\` is \`GET\` without the body.
 
-**Requests** have JSON in UTF-8. Unknown fields are ignored. An unknown query parameter is a 400 that names it; every list accepts \`include_related\`. A request that is not valid HTTP/1.1, or does not have exactly one host, is a 400, headers of more than 16 KiB are a 431, another \`Expect\` than \`100-continue\` is a 417, all in the envelope.
+**Requests** have JSON in UTF-8. Unknown fields are ignored. An unknown query parameter is a 400 that names it; every list accepts an empty \`include_related\`. A request that is not valid HTTP/1.1, or does not have exactly one host, is a 400, headers of more than 16 KiB are a 431, another \`Expect\` than \`100-continue\` is a 417, all in the envelope.
 
 **Ids and times** of webhooks, deliveries and audit entries are strings: times are microseconds since the epoch, as digits. All others have integer ids and ISO 8601 times.
 

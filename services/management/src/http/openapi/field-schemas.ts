@@ -161,6 +161,22 @@ export function secondsTime(description: string): Schema {
   };
 }
 
+/** ISO 8601 UTC in microseconds with `Z`. */
+export function microsecondsTime(description: string): Schema {
+  return {
+    type: 'string',
+    format: 'date-time',
+    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{6}Z$',
+    description: `${description} ISO 8601 UTC, in microseconds.`,
+    examples: ['2026-11-20T10:00:00.123456Z'],
+  };
+}
+
+/** A duration. */
+export function durationOf(description: string): Schema {
+  return { type: 'string', pattern: '^\\d{2,}:\\d{2}:\\d{2}$', description, examples: ['00:01:34'] };
+}
+
 /** An HTTP status as a string; "0" means none. */
 export function httpStatusText(description: string): Schema {
   return { type: 'string', pattern: '^(0|[1-9][0-9]{2})$', description, examples: ['200'] };

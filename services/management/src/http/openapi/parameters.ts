@@ -82,6 +82,35 @@ export function queryParameter(name: string, description: string, schema: Schema
   return { name, in: 'query', description, schema };
 }
 
+/** The `account_id` that clients of this API family send in addition to that of the path. */
+export function accountParameter(): Parameter {
+  return queryParameter('account_id', 'The account of the path.', integerId('Id of the account.', 1));
+}
+
+/** A list, for which clients of this API family have several spellings. */
+export function listParameter(name: string, description: string, example: string): Parameter {
+  return queryParameter(
+    name,
+    `${description} Items are separated by commas, with or without brackets and quotes; the parameter may be repeated. Empty and \`[]\`: no filter.`,
+    { type: 'string', examples: [example] },
+  );
+}
+
+/** A range of times. */
+export function rangeParameter(name: string, description: string): Parameter {
+  return queryParameter(
+    name,
+    `${description}, both inclusive. A time that was reported in whole seconds matches from the second of the lower end on.`,
+    { type: 'string', examples: ['["2026-11-20T10:00:00.123456+00:00","2026-11-20T11:00:00+00:00"]'] },
+  );
+}
+
+/** @param names the closed list */
+export function relatedParameter(names: readonly string[]): Parameter {
+  const known = names.map((name) => `\`${name}\``).join(', ');
+  return listParameter('include_related', `Related objects to include: ${known}.`, `["${names[0]}"]`);
+}
+
 /** @param where completes "Only rows that have this text …" */
 export function searchParameter(where: string): Parameter {
   const description = `Only rows that have this text ${where}, case-insensitive. Empty: all rows.`;
