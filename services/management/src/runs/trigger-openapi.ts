@@ -1,9 +1,11 @@
 import { WAIT_SECONDS_MAX } from '../http/long-poll.ts';
 import {
   integerId,
+  nullable,
   type Operation,
   optionalReportedText,
   type Paths,
+  type PropertiesOf,
   type RequestBody,
   requestObject,
   requiredReportedText,
@@ -49,6 +51,11 @@ const waitSchema = (description: string): Schema => ({
   description: `Seconds to wait ${description}. Default: 0.`,
 });
 
+/** Schema of a body that may be absent or null. */
+function optionalObject<T extends object>(description: string, properties: PropertiesOf<T>): Schema {
+  return nullable(requestObject<T>(description, properties, []));
+}
+
 const LEASE_TIME: Schema = {
   type: 'string',
   format: 'date-time',
@@ -57,7 +64,7 @@ const LEASE_TIME: Schema = {
 
 /** Schemas of the OpenAPI document; see docs/contract.md#triggered-runs. */
 export const triggerSchemas: Record<string, Schema> = {
-  RunTrigger: requestObject<TriggerOptions>(
+  TriggerOptions: optionalObject<TriggerOptions>(
     'Options of a run, which the runner gets. Those that are null or absent are unset; an unknown field that ends with `_override` is rejected.',
     {
       cause: optionalReportedText(causeCharactersMax, 'Why the run is triggered; `runReason` of its events.'),
@@ -82,30 +89,25 @@ export const triggerSchemas: Record<string, Schema> = {
       gitlab_merge_request_id: pullRequest('GitLab'),
       azure_pull_request_id: pullRequest('Azure DevOps'),
     },
-    [],
   ),
 
-  RunClaim: requestObject<ClaimFields>(
-    'The runs that a runner takes.',
-    {
-      job_ids: {
-        type: ['array', 'null'],
-        items: integerId('Id of a job.', 12),
-        minItems: 1,
-        maxItems: CLAIM_JOBS_MAX,
-        description: 'Only runs of these jobs.',
-      },
-      run_id: {
-        type: ['integer', 'null'],
-        minimum: 1,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description: 'Only this run, as from a job of the queue.',
-      },
-      runner: optionalReportedText(RUNNER_CHARACTERS_MAX, 'Name of the runner, for people.'),
-      wait: waitSchema('for a run'),
+  RunClaim: optionalObject<ClaimFields>('The runs that a runner takes.', {
+    job_ids: {
+      type: ['array', 'null'],
+      items: integerId('Id of a job.', 12),
+      minItems: 1,
+      maxItems: CLAIM_JOBS_MAX,
+      description: 'Only runs of these jobs.',
     },
-    [],
-  ),
+    run_id: {
+      type: ['integer', 'null'],
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Only this run, as from a job of the queue.',
+    },
+    runner: optionalReportedText(RUNNER_CHARACTERS_MAX, 'Name of the runner, for people.'),
+    wait: waitSchema('for a run'),
+  }),
 
   ClaimedRun: responseObject<ClaimResponse>('A run that the caller has claimed.', {
     run: schemaRef('Run'),
@@ -131,11 +133,9 @@ export const triggerSchemas: Record<string, Schema> = {
     ['engine_version'],
   ),
 
-  RunHeartbeat: requestObject<HeartbeatFields>(
-    'A renewal of a lease.',
-    { wait: waitSchema('for the end of the run, as by a cancel') },
-    [],
-  ),
+  RunHeartbeat: optionalObject<HeartbeatFields>('A renewal of a lease.', {
+    wait: waitSchema('for the end of the run, as by a cancel'),
+  }),
 
   Heartbeat: responseObject<HeartbeatResponse>('A renewed lease.', {
     run: schemaRef('Run'),
@@ -168,13 +168,7 @@ const LEASE_EXAMPLE = {
 
 /** A body that may be absent or null. */
 function optionalBody(schema: string, description: string, example: unknown): RequestBody {
-  const { content } = requestBody(schema, description, example);
-  const media = content['application/json'];
-  return {
-    description,
-    required: false,
-    content: { 'application/json': { ...media, schema: { anyOf: [schemaRef(schema), { type: 'null' }] } } },
-  };
+  return { ...requestBody(schema, description, example), required: false };
 }
 
 const LEASE_LOST = failureWithReason(
@@ -211,7 +205,7 @@ export const triggerPaths: Paths = {
       operationId: 'triggerRun',
       summary: 'Trigger a run of a job',
       description: 'Queues a run, which a runner claims. Nothing is sent until it starts.',
-      requestBody: optionalBody('RunTrigger', 'Options of the run.', {
+      requestBody: optionalBody('TriggerOptions', 'Options of the run.', {
         cause: 'By hand',
         git_branch: 'main',
       }),
@@ -265,7 +259,10 @@ export const triggerPaths: Paths = {
           200: success(
             200,
             'The run; null if there is none.',
-            { anyOf: [schemaRef('ClaimedRun'), { type: 'null' }] },
+            {
+              anyOf: [schemaRef('ClaimedRun'), { type: 'null' }],
+              description: 'The claimed run; null if there is none.',
+            },
             {
               run: { ...QUEUED_EXAMPLE, status: 2, status_code: 2, status_humanized: 'Starting' },
               execute_steps: ['dbt build'],

@@ -126,7 +126,8 @@ export const WRITES: readonly (readonly [
       const { json } = await world.harness.call('POST', runsPath(world, 'claim/'), {
         token: world.account.token,
       });
-      return { path: `${path}heartbeat/`, headers: { 'lease-token': json.data.lease_token } };
+      const headers = { 'lease-token': json.data.lease_token };
+      return { path: `${path}heartbeat/`, token: world.account.token, headers };
     },
     'runs, run_requests IN SHARE',
   ],
