@@ -184,7 +184,9 @@ test('commands show and change webhooks, deliveries and runs', async () => {
     path: { run_id: 3 },
     body: { status: 'errored', status_message: 'Model orders failed' },
   });
-  expect(await json(0, 'runs', 'list', '--status', 'Errored')).toMatchObject([{ id: 3, status: 'Errored' }]);
+  expect(await json(0, 'runs', 'list', '--status', 'Errored')).toMatchObject([
+    { id: 3, status: 20, status_humanized: 'Error' },
+  ]);
   expect((await runhook('runs', 'get', '3')).stdout).toMatch(/^status_message: +Model orders failed$/m);
   await eventually(async () => {
     const expectedEvent = { event_type: 'job.run.errored', state: 'matched', delivery_count: 1 };

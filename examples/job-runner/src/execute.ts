@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import type { ClaimedRun, RunResult, RunStep } from '@runhook/publisher';
+import type { ClaimedRun, ReportedRunStep, RunResult } from '@runhook/publisher';
 import { type Command, commandsOf, type JobCommands, type JobsFile, stepName } from './jobs.ts';
 import { runCommand } from './run-command.ts';
 
@@ -27,7 +27,7 @@ export async function executeRun(file: JobsFile, run: ClaimedRun): Promise<RunRe
 async function executeSteps(run: ClaimedRun, commands: readonly Command[]): Promise<string | null> {
   const env = environmentOf(run);
   for (const [position, command] of commands.entries()) {
-    const step: RunStep = {
+    const step: ReportedRunStep = {
       index: position + 1,
       name: stepName(command),
       status: RUNNING,
@@ -37,7 +37,7 @@ async function executeSteps(run: ClaimedRun, commands: readonly Command[]): Prom
     const { failure, logs } = await runCommand(command, env, run.signal);
     if (run.signal.aborted) return null;
     const status = failure === null ? SUCCESS : ERROR;
-    const endedSteps: RunStep[] = [{ ...step, status, finished_at: new Date().toISOString(), logs }];
+    const endedSteps: ReportedRunStep[] = [{ ...step, status, finished_at: new Date().toISOString(), logs }];
     if (failure !== null)
       for (let next = position + 1; next < commands.length; next += 1)
         endedSteps.push({ index: next + 1, name: stepName(commands[next] as Command), status: CANCELLED });

@@ -2,22 +2,21 @@ import { RunhookError, type Schemas } from '@runhook/client';
 import { EVENT_TYPES, STORED_RUN_STATUSES, type StoredRunStatus } from '@runhook/contract';
 import { printable, table } from '@runhook/runtime/terminal-text';
 import {
-  CliError,
   type Command,
   type CommandGroup,
   choice,
   option,
   parsers,
   timeText,
-  UsageError,
 } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
+import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './run-reference.ts';
+import { runLogs, runSteps } from './run-steps.ts';
 import { limitOption, takeRows } from './webhooks.ts';
 
 const DELIVERIES_PATH = '/api/v3/accounts/{account_id}/webhooks/deliveries';
 const DELIVERY_PATH =
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
-const RUNS_PATH = '/api/v2/accounts/{account_id}/runs';
 const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled'] as const;
 const TIME = 'an age (30m, 12h, 7d) or an ISO 8601 time';
 
@@ -218,8 +217,6 @@ const RUN_FACTS = [
   'href',
 ] as const satisfies (keyof Schemas['Run'])[];
 
-const RUN_ARGUMENT: [string, string] = ['<run>', 'number of the run'];
-
 const getRun: Command<ConnectionOptions> = {
   name: 'get',
   summary: 'show a run',
@@ -267,20 +264,6 @@ const runEvents: Command<ConnectionOptions> = {
 
 export const runsGroup: CommandGroup = {
   name: 'runs',
-  summary: 'list, get, events',
-  commands: [listRuns, getRun, runEvents] as Command[],
+  summary: 'list, get, events, steps, logs',
+  commands: [listRuns, getRun, runEvents, runSteps, runLogs] as Command[],
 };
-
-function runId(reference: string): number {
-  if (/^\d{1,15}$/.test(reference)) return Number(reference);
-  throw new UsageError(`${printable(reference)} is not a run: use its number.`);
-}
-
-/** Names the missing item, because the service's message does not. */
-function notFound(subject: string): (error: unknown) => never {
-  return (error) => {
-    if (error instanceof RunhookError && error.status === 404)
-      throw new CliError('not_found', `There is no ${printable(subject)}.`);
-    throw error;
-  };
-}

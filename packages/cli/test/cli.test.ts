@@ -45,6 +45,8 @@ describe('--help', () => {
     'runs list',
     'runs get',
     'runs events',
+    'runs steps',
+    'runs logs',
   ];
 
   test.each(COMMANDS)('of %s shows its description, its options and an example', async (command) => {

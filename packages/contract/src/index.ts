@@ -68,6 +68,18 @@ export {
   STORED_RUN_STATUSES,
   type StoredRunStatus,
 } from './run-statuses.ts';
+export {
+  commandStepName,
+  fitRunSteps,
+  keepEnd,
+  parseRunSteps,
+  type ReportedRunStep,
+  RUN_STEP_LIMITS,
+  type RunStep,
+  type RunStepsParsing,
+  runStepsSchema,
+  stepsBytes,
+} from './run-steps.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
 export {
   mappedShards,

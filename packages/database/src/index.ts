@@ -77,7 +77,15 @@ export { Replica, type ReplicaOptions, type ReplicaState } from './replica.ts';
 export { upsertRunsSql, upsertRunsValues } from './reported-runs.ts';
 export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedRowError } from './rows.ts';
 export { runEach } from './run-each.ts';
-export { type BatchOptions, runInBatches } from './run-in-batches.ts';
+export { type BatchOptions, runInBatches, runInPages } from './run-in-batches.ts';
+export {
+  type CompressedRunStep,
+  compressRunSteps,
+  deleteRunSteps,
+  RunStepsLimitError,
+  type RunStepsTarget,
+  saveRunSteps,
+} from './run-steps.ts';
 export { requireSchema, SchemaBehindError } from './schema.ts';
 export {
   canDecryptNewest,

@@ -21,12 +21,27 @@ const PASS_MAX_MS = 300_000;
 export async function runInBatches(
   database: Queryable,
   { text, values, name }: { text: string; values: readonly unknown[]; name: string },
-  { stopping, batchSize = BATCH_SIZE, passMaxMs = PASS_MAX_MS }: BatchOptions = {},
+  options: BatchOptions = {},
+): Promise<number> {
+  return await runInPages(
+    options,
+    async (batchSize) => (await runStatement(database, text, [...values, batchSize], name)).length,
+  );
+}
+
+/**
+ * Repeats work on a batch of rows until a batch is not full.
+ * @param work changes up to `batchSize` rows and returns their number
+ * @returns the number of rows
+ */
+export async function runInPages(
+  { stopping, batchSize = BATCH_SIZE, passMaxMs = PASS_MAX_MS }: BatchOptions,
+  work: (batchSize: number) => Promise<number>,
 ): Promise<number> {
   const endsAt = performance.now() + passMaxMs;
   for (let count = 0; ; ) {
-    const rows = await runStatement(database, text, [...values, batchSize], name);
-    count += rows.length;
-    if (rows.length < batchSize || stopping?.aborted || performance.now() >= endsAt) return count;
+    const changed = await work(batchSize);
+    count += changed;
+    if (changed < batchSize || stopping?.aborted || performance.now() >= endsAt) return count;
   }
 }

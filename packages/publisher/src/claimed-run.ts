@@ -1,3 +1,4 @@
+import type { ReportedRunStep } from '@runhook/contract';
 import { type RunnerApi, RunnerApiError } from './runner-api.ts';
 
 /** Data of a claim; see `ClaimResponse` of the management service. */
@@ -18,22 +19,11 @@ export interface Claim {
   attempt: number;
 }
 
-/** A step of a run, as the REST API takes it. Times are ISO 8601 UTC; `status` is 10, 20 or 30 once it has ended. */
-export interface RunStep {
-  index: number;
-  name: string;
-  status?: number;
-  started_at?: string;
-  finished_at?: string;
-  logs?: string;
-  debug_logs?: string;
-}
-
 export interface RunResult {
   status: 'success' | 'errored' | 'cancelled';
   statusMessage?: string;
   /** Steps that were not reported before, or that have changed since. */
-  steps?: readonly RunStep[];
+  steps?: readonly ReportedRunStep[];
 }
 
 /** A run that this runner has claimed. */
@@ -53,7 +43,7 @@ export interface ClaimedRun {
   /** Must be called before the other reports; sends `job.run.started` unless another runner has started the run. */
   start(start: { engineVersion: string; startedAt?: Date }): Promise<void>;
   /** Reports steps while the run is in progress. */
-  reportSteps(steps: readonly RunStep[]): Promise<void>;
+  reportSteps(steps: readonly ReportedRunStep[]): Promise<void>;
   /** Stores a file of the run, before `finish`, so that it is there when the end of the run is known. */
   uploadArtifact(path: string, content: Uint8Array): Promise<void>;
 }

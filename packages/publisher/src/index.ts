@@ -1,17 +1,28 @@
-import { createId, type Problem, type PublishedEvent, parseEvent } from '@runhook/contract';
+import {
+  createId,
+  fitRunSteps,
+  type JobRunEvent,
+  type Problem,
+  type PublishedEvent,
+  parseEvent,
+  parseRunSteps,
+  type ReportedRunStep,
+} from '@runhook/contract';
 import { createQueueBackend, openEventQueue, openQueueTelemetry, ServerClock } from '@runhook/queue';
 
 export {
+  commandStepName,
   type EventType,
   type Problem,
   type PublishedEvent,
+  type ReportedRunStep,
   RUN_STATUS_CODES,
   type RunDetails,
   type RunStatus,
   secondsTimestamp,
 } from '@runhook/contract';
 export { QueueFullError, QueueUnavailableError } from '@runhook/queue';
-export type { ClaimedRun, RunResult, RunStep } from './claimed-run.ts';
+export type { ClaimedRun, RunResult } from './claimed-run.ts';
 export { RunnerApiError } from './runner-api.ts';
 export { createRunnerClient, type RunnerClient, type RunnerClientOptions } from './runner-client.ts';
 
@@ -30,10 +41,18 @@ export class InvalidEventError extends Error {
 /** Publisher for job runners that add events directly to the queue. */
 export interface EventPublisher {
   /** Resolves with the `eventId` once the event is queued. Publishing the same id again causes no second delivery. */
-  publish(event: PublishedEvent): Promise<string>;
+  publish(event: PublishedEvent, options?: PublishOptions): Promise<string>;
   /** Publishes many events in one call; all are validated before the first is sent. */
   publishMany(events: readonly PublishedEvent[]): Promise<string[]>;
   close(): Promise<void>;
+}
+
+export interface PublishOptions {
+  /**
+   * Steps of the run, with their logs, which are stored before the event is delivered; a step with the same index is
+   * replaced. A message carries at most 256 KiB of them: of longer logs only the end.
+   */
+  run_steps?: readonly ReportedRunStep[];
 }
 
 export interface EventPublisherOptions {
@@ -79,14 +98,17 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
   );
   const retentionDays = options.retentionDays ?? 30;
 
-  async function publishMany(published: readonly PublishedEvent[]): Promise<string[]> {
+  async function publishAll(
+    published: readonly PublishedEvent[],
+    runSteps: readonly ReportedRunStep[] = [],
+  ): Promise<string[]> {
     const unavailable = await ensureMeasured(clock);
     const nowMs = clock.nowMs();
     const defaults = { eventId: () => createId('event', nowMs), timestampMs: nowMs, nowMs, retentionDays };
     const events = published.map((candidate, index) => {
       const { event, problems } = parseEvent(candidate, defaults);
       if (problems) throw new InvalidEventError(index, problems);
-      return event;
+      return runSteps.length === 0 ? event : withRunSteps(event, index, runSteps);
     });
     if (unavailable !== null) throw unavailable;
     await queue.add(events);
@@ -94,10 +116,28 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
   }
 
   return {
-    publish: async (event) => (await publishMany([event]))[0] as string,
-    publishMany,
+    publish: async (event, { run_steps } = {}) => (await publishAll([event], run_steps))[0] as string,
+    publishMany: (events) => publishAll(events),
     close: () => queue.close(),
   };
+}
+
+/** Adds steps to the message of an event; of long logs only as much as a message may carry. */
+function withRunSteps(event: JobRunEvent, index: number, runSteps: readonly ReportedRunStep[]) {
+  const { problems } = parseRunSteps(runSteps);
+  if (problems) {
+    const ofSteps = problems.map(({ field, message }) => ({
+      field: `run_steps.${field}`,
+      message: `run_steps${message}`,
+    }));
+    throw new InvalidEventError(index, ofSteps);
+  }
+  const fitting = fitRunSteps(runSteps);
+  if (fitting === null)
+    throw new InvalidEventError(index, [
+      { field: 'run_steps', message: 'run_steps is too large for a message' },
+    ]);
+  return { ...event, run_steps: fitting };
 }
 
 const HOST_CLOCK_WARNING =

@@ -57,6 +57,26 @@ def test_many_events_are_sent_in_requests_of_at_most_500_events_and_two_megabyte
             publisher.publish({**EVENT, "accountId": 2})
 
 
+def test_steps_are_reported_during_a_run_and_with_its_end() -> None:
+    calls: list[tuple[str, object]] = []
+
+    def handle(request: BaseHTTPRequestHandler, body: bytes) -> Response:
+        calls.append((request.path, json.loads(body)))
+        return respond(200, {"data": []})
+
+    step = {"index": 1, "name": "Load", "status": 10, "logs": "Done"}
+    with run_server(handle) as url:
+        publisher = RestPublisher(url, "rhs_1", 1)
+        assert publisher.report_steps(5, [step]) == []
+        publisher.finish_run(5, "success", run_steps=[step])
+        publisher.finish_run(5, "success")
+    assert calls == [
+        ("/api/v2/accounts/1/runs/5/steps/", {"run_steps": [step]}),
+        ("/api/v2/accounts/1/runs/5/finish/", {"status": "success", "run_steps": [step]}),
+        ("/api/v2/accounts/1/runs/5/finish/", {"status": "success"}),
+    ]
+
+
 def test_an_api_error_has_its_fields_and_a_temporary_one_its_retry_time() -> None:
     status = {"user_message": "Invalid request.", "errors": [{"field": "job_id", "message": "is required"}]}
     responses = {

@@ -280,7 +280,7 @@ def test_rest_accepts_the_same_events_and_reports_of_runs() -> None:
     publisher = RestPublisher(SERVICES["url"], SERVICES["token"], SERVICES["accountId"])
     with subscription() as arrived:
         made = publisher.start_run(JOB["id"], "1.9.2", run_id=900, reason="Python")
-        assert (made["id"], made["status"]) == (900, "Running")
+        assert (made["id"], made["status"], made["status_humanized"]) == (900, 3, "Running")
         publisher.finish_run(900, "errored", status_message="Model orders failed")
         publisher.report_artifacts(900)
         services_json: set[str] = set()

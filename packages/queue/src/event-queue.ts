@@ -6,6 +6,8 @@ import {
   eventJobId,
   JOB_RUN_EVENTS,
   type PublishedEvent,
+  type ReportedRunStep,
+  stepsBytes,
 } from '@runhook/contract';
 import type { JobsOptions, Queue } from 'bullmq';
 import type { ForeignPublishers, PeekedJob, RejectedJob } from './backends/backend.ts';
@@ -31,8 +33,11 @@ import { type EventLookup, queuedEvents } from './queued-events.ts';
 /** A bulk call of this many usual events takes less than 50 ms on Redis. The bytes of text as UTF-8 bound its memory. */
 const BULK_MAX = { events: 500, bytes: 8 * 1024 * 1024 };
 
-/** An event with an assigned id, ready for the queue. */
-export type IdentifiedEvent = PublishedEvent & { eventId: string };
+/** An event with an assigned id, ready for the queue, perhaps with steps of its run. */
+export type IdentifiedEvent = PublishedEvent & {
+  eventId: string;
+  run_steps?: readonly ReportedRunStep[] | undefined;
+};
 
 type EventMessage = PublishedEvent | EventBatch;
 
@@ -273,8 +278,8 @@ function eventsOf({ data }: NewJob<EventMessage>): readonly unknown[] {
   return batchedEvents(data) ?? [data];
 }
 
-function textBytesOf({ data }: IdentifiedEvent): number {
-  let bytes = 0;
+function textBytesOf({ data, run_steps }: IdentifiedEvent): number {
+  let bytes = run_steps === undefined ? 0 : stepsBytes(run_steps);
   for (const value of Object.values(data)) bytes += typeof value === 'string' ? Buffer.byteLength(value) : 0;
   return bytes;
 }

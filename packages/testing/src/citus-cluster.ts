@@ -77,7 +77,7 @@ export async function startCitusCluster(
   };
 }
 
-const COLOCATED_TABLES = ['undispatched_events', 'deliveries', 'attempts'];
+const COLOCATED_TABLES = ['undispatched_events', 'deliveries', 'attempts', 'run_steps', 'run_steps_usage'];
 /** The tables that are distributed by account; all others are on the coordinator. */
 export const DISTRIBUTED_TABLES: readonly string[] = ['events', ...COLOCATED_TABLES];
 

@@ -9,6 +9,7 @@ import type { RetryPolicy } from './policy/outcome.ts';
 import { RequestsInFlight } from './policy/requests-in-flight.ts';
 import { SubscriptionLimiter } from './policy/subscription-limiter.ts';
 import { DispatchRecord } from './record/dispatch-record.ts';
+import { MessageSteps } from './record/message-steps.ts';
 import type { Quarantine } from './record/quarantine.ts';
 import type { DispatcherSettings } from './settings.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
@@ -17,6 +18,7 @@ import type { Spans } from './telemetry/spans.ts';
 /** Dependencies of an event's path from the worker to the endpoint and the log. */
 export interface Dispatcher {
   record: DispatchRecord;
+  messageSteps: MessageSteps;
   quarantine: Quarantine;
   queue: DeliveryEnqueuer;
   egress: Egress;
@@ -56,6 +58,7 @@ export interface DispatcherParts {
     | 'retryBaseDelayMs'
     | 'deliveryConcurrency'
     | 'pendingDeliveriesPerAccount'
+    | 'runStepsBytesPerAccount'
   >;
   lifecycle: Lifecycle;
   /** Ends the waits for an unavailable database or queue; jobs then plan no more requests. */
@@ -94,6 +97,13 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
   const requests = new RequestsInFlight(settings.deliveryConcurrency);
   return {
     record,
+    messageSteps: new MessageSteps({
+      pool: database.pool,
+      accountBytesMax: settings.runStepsBytesPerAccount,
+      stopping,
+      metrics,
+      logger,
+    }),
     quarantine,
     queue: new DeliveryEnqueuer({ deliveryQueue, stopping, metrics, spans, logger }),
     egress,

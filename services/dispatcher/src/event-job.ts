@@ -6,6 +6,7 @@ import {
   isEventIdOutOfRange,
   type JobRunEvent,
   parseEvent,
+  type RunStep,
 } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import type { IdentifiedEvent, Job } from '@runhook/queue';
@@ -72,9 +73,12 @@ async function processEvent(
   }
   // Events beyond the burst limit have the lower priority here, as in the queue.
   const isLowPriority = (opts?.priority ?? 0) > 0;
-  const releaseSlot = await dispatcher.events.acquire(isLowPriority, slotsOf(event));
+  const steps = dispatcher.messageSteps.read(event, message);
+  const releaseSlot = await dispatcher.events.acquire(isLowPriority, slotsOf(event, steps));
   try {
-    const isInterrupted = attemptsStarted > 1;
+    // A receiver may read the run at once: its steps and its state are on record before the first attempt.
+    const hasSteps = steps !== null && (await storeSteps(dispatcher, event, steps));
+    const isInterrupted = attemptsStarted > 1 || hasSteps;
     const result = await dispatch(dispatcher, event, isInterrupted, releaseSlot).catch(
       async (error: unknown) => {
         if (attemptsStarted <= QUARANTINE_AFTER_TRIES || !isPermanentRejection(error)) throw error;
@@ -91,6 +95,19 @@ async function processEvent(
   } finally {
     releaseSlot();
   }
+}
+
+/** Returns whether the steps belong to the event: not those of a conflicting event, or of an unknown account. */
+async function storeSteps(
+  { record, messageSteps }: Dispatcher,
+  event: JobRunEvent,
+  steps: readonly RunStep[],
+): Promise<boolean> {
+  if ((await record.accounts.get(event.accountId)) === null) return false;
+  const { status } = await record.loadEventState({ event, version: null });
+  if (status === 'conflict') return false;
+  await messageSteps.store(event, steps);
+  return true;
 }
 
 const CONFLICT: MessageRejection = {

@@ -28,6 +28,8 @@ interface Environment {
   DELIVERY_CONCURRENCY: number;
   /** Deferred deliveries of an account above which its lanes with an equal share of this limit, or more, are full. */
   PENDING_DELIVERIES_PER_ACCOUNT: number;
+  /** Maximum size of the compressed steps of an account's runs in bytes. Must be the same for both services. */
+  RUN_STEPS_BYTES_PER_ACCOUNT: number;
   LOG_RETENTION_DAYS: number;
   RUN_RETENTION_DAYS: number;
   /** Consecutive failed attempts, and days of failures, that deactivate a subscription; both, if both are set. */
@@ -92,6 +94,7 @@ const schema = Joi.object<Environment>({
   RETRY_BASE_DELAY_MS: integer(1, 3_600_000).default(30_000),
   DELIVERY_CONCURRENCY: integer(1, 10_000).default(384),
   PENDING_DELIVERIES_PER_ACCOUNT: integer(1, 1_000_000).default(100_000),
+  RUN_STEPS_BYTES_PER_ACCOUNT: integer(0, 1_000_000_000_000).default(1_000_000_000),
   LOG_RETENTION_DAYS: integer(1, 3_650).default(30),
   RUN_RETENTION_DAYS: integer(1, 36_500).default(365),
   DEACTIVATE_AFTER_FAILURES: integer(1, 1_000_000),

@@ -90,6 +90,7 @@ function fastSettings(databaseUrl: string, queueUrl: string): DispatcherSettings
     retryBaseDelayMs: 20,
     deliveryConcurrency: 50,
     pendingDeliveriesPerAccount: 100_000,
+    runStepsBytesPerAccount: 1_000_000_000,
     logRetentionDays: 30,
     runRetentionDays: 365,
     egressAllowCidrs: ['127.0.0.0/8'],

@@ -39,6 +39,7 @@ import { runsEndpoints } from './runs/routes.ts';
 import { LEASE_MS } from './runs/run-requests.ts';
 import type { RunWaits } from './runs/run-waits.ts';
 import { createRuns } from './runs/runs.ts';
+import { runStepsEndpoints } from './runs/step-routes.ts';
 import { triggerEndpoints } from './runs/trigger-routes.ts';
 import { createTriggers } from './runs/triggers.ts';
 import { CHANGE_PASSWORD, changePasswordEndpoint } from './sessions/change-password.ts';
@@ -182,7 +183,8 @@ export function createEndpoints(
     ...(traces && { traceContext: () => traces.serializeContext() }),
   };
   const { leaseMs } = timeouts;
-  const runs = createRuns({ ...reportDependencies, nowMs: () => clock.nowMs(), leaseMs });
+  const stepsBytesMax = settings.runStepsBytesPerAccount;
+  const runs = createRuns({ ...reportDependencies, stepsBytesMax, nowMs: () => clock.nowMs(), leaseMs });
   const publishedEvents = createPublishedEvents(reportDependencies);
   const { requestMs = DEADLINE_MS } = timeouts;
   const authentications = new Bulkhead<string>({ ...AUTHENTICATION, waitMs: requestMs });
@@ -248,7 +250,8 @@ export function createEndpoints(
     ...claimEndpoints({ pool, runs, waits: runWaits, baseUrl, leaseMs: leaseMs ?? LEASE_MS }),
     ...triggerEndpoints({ runs, triggers, waits: runWaits, baseUrl }),
     ...runsEndpoints({ runs, baseUrl }),
-    ...runReadEndpoints({ runs, reads, prisma, baseUrl }),
+    ...runReadEndpoints({ runs, reads, prisma, pool, baseUrl }),
+    ...runStepsEndpoints({ pool, stepsBytesMax, leaseMs }),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
     ...auditEndpoints({ prisma }),

@@ -46,6 +46,8 @@ interface Environment {
   API_CONCURRENCY_PER_ACCOUNT: number;
   SUBSCRIPTIONS_PER_ACCOUNT: number;
   JOBS_PER_ACCOUNT: number;
+  /** Maximum size of the compressed steps of an account's runs in bytes. Must be the same for both services. */
+  RUN_STEPS_BYTES_PER_ACCOUNT: number;
   /** Requests with an `Idempotency-Key` that one account may send in a day to all processes together. */
   IDEMPOTENCY_KEYS_PER_DAY: number;
   /** URIs in `/.well-known/security.txt`. */
@@ -110,6 +112,7 @@ const schema = Joi.object<Environment>({
   API_CONCURRENCY_PER_ACCOUNT: integer(1, 100_000).default(500),
   SUBSCRIPTIONS_PER_ACCOUNT: integer(1, 100_000).default(1_000),
   JOBS_PER_ACCOUNT: integer(1, 1_000_000).default(10_000),
+  RUN_STEPS_BYTES_PER_ACCOUNT: integer(0, 1_000_000_000_000).default(1_000_000_000),
   IDEMPOTENCY_KEYS_PER_DAY: integer(1, 1_000_000_000).default(1_000_000),
   SECURITY_CONTACT: parsedBy(parseContacts).default([]),
   LOG_RETENTION_DAYS: integer(1, 3_650).default(30),

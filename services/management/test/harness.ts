@@ -139,6 +139,7 @@ export async function startHarness(
     apiConcurrencyPerAccount: 500,
     subscriptionsPerAccount: 1_000,
     jobsPerAccount: 10_000,
+    runStepsBytesPerAccount: 1_000_000_000,
     idempotencyKeysPerDay: 1_000_000,
     securityContact: [],
     logRetentionDays: 30,

@@ -42,6 +42,7 @@ describe('the settings', () => {
       apiConcurrencyPerAccount: 500,
       subscriptionsPerAccount: 1_000,
       jobsPerAccount: 10_000,
+      runStepsBytesPerAccount: 1_000_000_000,
       idempotencyKeysPerDay: 1_000_000,
       securityContact: [],
       databaseReplicaMaxLagMs: 5_000,

@@ -23,7 +23,8 @@ export function activityKey(accountId: number) {
   return [...webhooksKey(accountId), 'activity'] as const;
 }
 
-const pollRuns = () => (isLive() ? RUNS_POLL_MS : POLL_MS);
+/** Interval at which a run is read again. */
+export const pollRuns = () => (isLive() ? RUNS_POLL_MS : POLL_MS);
 const pollLog = pollUnlessLive(POLL_MS);
 
 /** A page of the account's runs, newest first. */

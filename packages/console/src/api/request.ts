@@ -33,6 +33,13 @@ export async function request<M extends Method, P extends PathOf<M>>(
   throw toApiError(response, result as ErrorBody | null);
 }
 
+/** Reads a text with the session of the user. Throws an {@link ApiError} unless the response is a 2xx. @param path relative */
+export async function requestText(path: string, signal: AbortSignal): Promise<string> {
+  const response = await fetchResponse(consoleUrl(path), { credentials: 'same-origin', signal });
+  if (response.ok) return await response.text();
+  throw toApiError(response, (await response.json().catch(() => null)) as ErrorBody | null);
+}
+
 interface UntypedParts {
   path?: Record<string, unknown>;
   query?: Record<string, unknown>;

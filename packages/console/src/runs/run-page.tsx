@@ -35,6 +35,7 @@ import {
 } from '../wording/runs.ts';
 import { EVENT_TEXTS } from '../wording/webhooks.ts';
 import { EventDeliveries } from './event-deliveries.tsx';
+import { RunSteps } from './steps/run-steps.tsx';
 
 /** Maximum page size of the API: the deliveries of 33 webhooks and three events. */
 const DELIVERIES_PER_CALL = 100;
@@ -70,6 +71,7 @@ export function Component() {
       <WriteNotice />
       <Stack gap="md">
         {run.data !== undefined && <RunFacts run={run.data} />}
+        {run.data !== undefined && <RunSteps accountId={account.id} runId={runId} />}
         {failed !== undefined && (
           <Problem
             title="The events of the run could not be loaded"

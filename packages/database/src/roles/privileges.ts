@@ -107,6 +107,8 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
     management: 'SELECT, INSERT, UPDATE',
     dispatcher: 'SELECT, UPDATE (ended_at, enqueued_at), DELETE',
   },
+  run_steps: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
+  run_steps_usage: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
   runs: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   // The trigger of the audit log names the actor of a change.
   service_tokens: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT (id, name)' },

@@ -39,6 +39,7 @@ from runhook.events import (
     to_datetime,
 )
 from runhook.ids import create_event_id
+from runhook.run_steps import RunStep, command_step_name
 from runhook.verify import DeliveryHeaders, InvalidDeliveryError, Receiver, verify
 
 __all__ = [
@@ -69,7 +70,9 @@ __all__ = [
     "RunDetails",
     "RunErrored",
     "RunStarted",
+    "RunStep",
     "UnavailableError",
+    "command_step_name",
     "create_event_id",
     "deduplicate",
     "seconds_timestamp",

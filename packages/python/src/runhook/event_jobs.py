@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import time
 from collections.abc import Sequence
 from typing import Any, Callable
@@ -40,7 +41,8 @@ def create_jobs(events: Sequence[Job], job_options: Callable[[int], Job]) -> lis
 
 
 def _text_bytes(event: Job) -> int:
-    return sum(len(value.encode()) for value in event["data"].values() if isinstance(value, str))
+    steps = len(json.dumps(event["run_steps"])) if "run_steps" in event else 0
+    return steps + sum(len(value.encode()) for value in event["data"].values() if isinstance(value, str))
 
 
 def _job_id(event: Job) -> str:

@@ -13,10 +13,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from runhook.add_only_user import add_as_add_only_user, find_failed
-from runhook.errors import QueueFullError, QueueUnavailableError
+from runhook.errors import InvalidEventError, Problem, QueueFullError, QueueUnavailableError
 from runhook.event_jobs import BATCH, BurstLimiter, Job, create_jobs
 from runhook.event_rules import PublishedEvent, check_events
 from runhook.queue_url import open_client, parse_queue_url
+from runhook.run_steps import RunStep, fit_run_steps
 from runhook.server_clock import ServerClock
 from runhook.shards import ShardMapCache, is_forbidden, shard_prefix
 
@@ -49,16 +50,24 @@ class AsyncEventPublisher:
         self._checked_at = float("-inf")
         self._used_share = 0.0
 
-    async def publish(self, event: PublishedEvent) -> str:
-        return (await self.publish_many([event]))[0]
+    async def publish(self, event: PublishedEvent, *, run_steps: Sequence[RunStep] = ()) -> str:
+        return (await self._publish_all([event], run_steps))[0]
 
     async def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
+        return await self._publish_all(events, ())
+
+    async def _publish_all(self, events: Sequence[PublishedEvent], run_steps: Sequence[RunStep]) -> list[str]:
         unavailable = None
         try:
             await self._within_call_timeout(self._clock.measure_if_due())
         except QueueUnavailableError as error:
             unavailable = error
         checked = check_events(events, self._retention_days, self._clock.now())
+        if run_steps:
+            fitting = fit_run_steps(run_steps)
+            if fitting is None:
+                raise InvalidEventError(0, [Problem("run_steps", "run_steps is too large for a message")])
+            checked = [{**event, "run_steps": fitting} for event in checked]
         if unavailable is not None:
             raise unavailable
         for start in range(0, len(checked), _BULK_SIZE):
@@ -199,9 +208,13 @@ class EventPublisher:
             None
         )
 
-    def publish(self, event: PublishedEvent) -> str:
-        """Returns the `eventId` once the event is queued. Publishing the same id again causes no second delivery."""
-        return self.publish_many([event])[0]
+    def publish(self, event: PublishedEvent, *, run_steps: Sequence[RunStep] = ()) -> str:
+        """Returns the `eventId` once the event is queued. Publishing the same id again causes no second delivery.
+
+        run_steps: steps of the run, which are stored before the event is delivered; of long logs only the end.
+        """
+        loop, publisher = self._start()
+        return _wait_for(loop, publisher.publish(event, run_steps=run_steps))
 
     def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
         """Publishes many events in one call; all are validated before the first is sent."""

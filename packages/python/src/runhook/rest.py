@@ -14,6 +14,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 
 from runhook.errors import ApiError, ApiUnavailableError, InvalidEventError, Problem, RejectedEventsError
 from runhook.event_rules import PublishedEvent, check_events
+from runhook.run_steps import RunStep
 
 _EVENTS_MAX = 500
 _BODY_BYTES_MAX = 2_000_000
@@ -104,10 +105,25 @@ class RestPublisher:
         *,
         status_message: str | None = None,
         finished_at: str | None = None,
+        run_steps: Sequence[RunStep] | None = None,
     ) -> dict[str, Any]:
-        """Reports how a run has ended; `errored` sends `job.run.errored` immediately. May be repeated."""
-        optional_fields = {"status": status, "status_message": status_message, "finished_at": finished_at}
+        """Reports how a run has ended; `errored` sends `job.run.errored` immediately. May be repeated.
+
+        run_steps: steps of the run, committed with its end; a step with the same index is replaced.
+        """
+        optional_fields = {
+            "status": status,
+            "status_message": status_message,
+            "finished_at": finished_at,
+            "run_steps": run_steps if run_steps is None else [dict(step) for step in run_steps],
+        }
         return self._report(f"/runs/{run_id}/finish/", optional_fields)
+
+    def report_steps(self, run_id: int, run_steps: Sequence[RunStep]) -> list[dict[str, Any]]:
+        """Stores steps of a run in progress, and returns all of its steps without logs. May be repeated."""
+        body = {"run_steps": [dict(step) for step in run_steps]}
+        response: list[dict[str, Any]] = self._post(f"/runs/{run_id}/steps/", json.dumps(body).encode())
+        return response
 
     def report_artifacts(self, run_id: int) -> dict[str, Any]:
         """Reports that the artifacts of a run are available, which sends `job.run.completed`. May be repeated."""

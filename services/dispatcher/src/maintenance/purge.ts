@@ -1,6 +1,7 @@
 import { type BatchOptions, type Queryable, runEach, runInBatches } from '@runhook/database';
 import type { Quarantine } from '../record/quarantine.ts';
 import { changeSubscriptions, type SubscriptionChange } from './change-subscriptions.ts';
+import { purgeRuns } from './purge-runs.ts';
 
 /** Number of deleted rows, by kind. */
 export interface Purged {
@@ -42,7 +43,11 @@ export async function purge(database: Queryable, options: PurgeOptions): Promise
     recoveries: purgeKind('recoveries', DELETE_RECOVERIES, logRetentionDays),
     notices: purgeKind('notices', DELETE_NOTICES, logRetentionDays),
     incidents: purgeKind('incidents', DELETE_INCIDENTS, logRetentionDays),
-    runs: purgeKind('runs', DELETE_RUNS, runRetentionDays),
+    async runs() {
+      const count = await purgeRuns(database, runRetentionDays, options);
+      if (count > 0) onPurged?.('runs', count);
+      return count;
+    },
     runRequests: purgeKind('runRequests', DELETE_RUN_REQUESTS),
     subscriptions: purgeKind('subscriptions', DELETE_SUBSCRIPTIONS, logRetentionDays),
     auditEntries: purgeKind('auditEntries', DELETE_AUDIT_ENTRIES, AUDIT_RETENTION_DAYS),
@@ -90,24 +95,7 @@ const DELETE_QUARANTINED = {
       LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING key`,
 };
-/** A trigger rejects the deletion of younger entries. */
-const AUDIT_RETENTION_DAYS = 365;
-
-// Deletes by account, whose index is needed anyway: an index by time alone would be written for each run.
-// Takes no row lock, which a table that is distributed over servers does not support: runs of this age are not reported.
-const DELETE_RUNS = {
-  name: 'delete-old-runs',
-  text: `
-    DELETE FROM runs WHERE (account_id, id) IN (
-      SELECT old.account_id, old.id
-      FROM accounts a CROSS JOIN LATERAL (
-        SELECT r.account_id, r.id FROM runs r
-        WHERE r.account_id = a.id AND r.created_at < now() - $1::int * interval '1 day'
-        ORDER BY r.created_at LIMIT $2) old
-      LIMIT $2)
-    RETURNING id`,
-};
-
+/** Keeps the token of a runner that returns after its run has ended: its reports are then rejected. */
 const DELETE_RUN_REQUESTS = {
   name: 'delete-ended-run-requests',
   text: `
@@ -115,6 +103,8 @@ const DELETE_RUN_REQUESTS = {
       SELECT account_id, run_id FROM run_requests WHERE ended_at < now() - interval '1 day' LIMIT $1)
     RETURNING run_id`,
 };
+/** A trigger rejects the deletion of younger entries. */
+const AUDIT_RETENTION_DAYS = 365;
 
 /**
  * Deletes jobs that are older than the retention of runs and have neither runs nor a webhook that names them. A separate

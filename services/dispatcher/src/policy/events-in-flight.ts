@@ -1,4 +1,4 @@
-import type { JobRunEvent } from '@runhook/contract';
+import type { JobRunEvent, RunStep } from '@runhook/contract';
 import { Semaphore } from '@runhook/runtime';
 import { messageCharacters } from './permits.ts';
 
@@ -24,9 +24,12 @@ const SATURATED_AT = 64;
 
 export const eventsMax = (concurrency: number) => Math.min(SLOTS, concurrency);
 
-/** Returns the number of slots of an event. */
-export function slotsOf(event: Pick<JobRunEvent, 'data'>): number {
-  return 1 + Math.floor(messageCharacters(event) / SLOT_CHARACTERS);
+/** Returns the number of slots of an event. @param steps steps of the run that its message carries */
+export function slotsOf(event: Pick<JobRunEvent, 'data'>, steps: readonly RunStep[] | null = null): number {
+  let characters = messageCharacters(event);
+  for (const { logs, debug_logs } of steps ?? [])
+    characters += (logs?.length ?? 0) + (debug_logs?.length ?? 0);
+  return 1 + Math.floor(characters / SLOT_CHARACTERS);
 }
 
 export class EventsInFlight {

@@ -2,6 +2,7 @@ import { JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { QUARANTINE_KINDS } from '@runhook/database';
 import { registerBlockedAddresses, registerQuarantined } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { MESSAGE_STEPS_RESULTS } from '../record/message-steps.ts';
 
 /** docs/observability.md describes these metrics; k8s/monitoring uses them. */
 export type DispatcherMetrics = ReturnType<typeof createDispatcherMetrics>;
@@ -75,6 +76,16 @@ function flowMetrics(registers: Registry[]) {
       new Counter({
         name: 'runhook_events_total',
         help: 'Processed events by result: fanned_out, duplicate, resumed, malformed, conflict, out_of_range.',
+        labelNames: ['result'] as const,
+        registers,
+      }),
+    ),
+    messageSteps: children(
+      MESSAGE_STEPS_RESULTS,
+      (result) => ({ result }),
+      new Counter({
+        name: 'runhook_message_steps_total',
+        help: 'Messages of the queue with steps of a run by result: stored; left out as too_large, invalid, over_limit, rejected.',
         labelNames: ['result'] as const,
         registers,
       }),

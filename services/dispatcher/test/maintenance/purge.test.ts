@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { addQuarantined, createJob, type Database, listQuarantined, openDatabase } from '@runhook/database';
+import {
+  addQuarantined,
+  compressRunSteps,
+  createJob,
+  type Database,
+  inTransaction,
+  listQuarantined,
+  openDatabase,
+  saveRunSteps,
+} from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
@@ -52,6 +61,33 @@ const reportRuns = (daysAgo: number, count: number) =>
      FROM generate_series(1, $3::int) AS n`,
     [accountId, daysAgo, count],
   );
+
+test('the steps of a deleted run are deleted, and count no longer towards the quota of its account', async () => {
+  await reportRuns(365, 1);
+  await reportRuns(366, 2);
+  const steps = await compressRunSteps([
+    {
+      index: 1,
+      name: 'Load',
+      status: 'Success',
+      started_at: null,
+      finished_at: null,
+      logs: 'Done',
+      debug_logs: null,
+    },
+  ]);
+  const save = (runId: number) =>
+    inTransaction(dispatcher.pool, (transaction) =>
+      saveRunSteps(transaction, { accountId, runId, accountBytesMax: 1_000_000 }, steps),
+    );
+  for (const runId of [36_501, 36_601, 36_602]) await save(runId);
+  expect(await run({ batchSize: 1 })).toEqual({ ...NOTHING_PURGED, runs: 2 });
+  const remaining = await database.prisma.runStep.findMany();
+  expect(remaining).toMatchObject([{ runId: 36_501n }]);
+  expect(await database.prisma.runStepsUsage.findMany()).toEqual([
+    { accountId: BigInt(accountId), bytes: BigInt(remaining[0]?.storedBytes ?? 0) },
+  ]);
+});
 
 test('all runs are deleted once their retention is over, and not before', async () => {
   await reportRuns(365, 3);

@@ -10,19 +10,23 @@ import { Bulkhead, bulkheadLimits } from './bulkhead.ts';
  * | requests | all below but tests; a report without `Idempotency-Key` takes no slot | 3/4 | pool - 2 | setting |
  * | slow_reads | lists and counts that grow with the account (`isSlowRead` of an endpoint) | 1 | 4 | 20 |
  * | endpoint_tests | tests of endpoints, each with at most one resolution of a name | 8 | no limit | 8 |
+ * | large_bodies | requests and responses with more than 2 MiB of logs, until the response is sent | 2 | 4 | 20 |
  */
 export interface AccountBudgets {
   requests: Pick<Bulkhead, 'run' | 'runWithoutSlot'>;
   slowReads: Pick<Bulkhead, 'run'>;
   endpointTests: Pick<Bulkhead, 'run' | 'requireCapacity'>;
+  largeBodies: Pick<Bulkhead, 'run'>;
 }
 
-export const ACCOUNT_BUDGETS = ['requests', 'slow_reads', 'endpoint_tests'] as const;
+export const ACCOUNT_BUDGETS = ['requests', 'slow_reads', 'endpoint_tests', 'large_bodies'] as const;
 
 /** One statement of an account at once leaves other accounts a core of a small database server. */
 const SLOW_READS = { slotsMax: 4, shareMax: 1, maxInFlight: 20 };
 /** Half of the resolutions below one domain that a process makes at once (packages/egress/src/name-resolver.ts). */
 const TESTS_MAX = 8;
+/** The longest logs of a run take some 60 MB in a response, and a pod has 512 MiB. */
+const LARGE_BODIES = { slotsMax: 4, shareMax: 2, maxInFlight: 20 };
 
 /**
  * Connections of the pool for slow reads: one for each slot, one for each of two counts in the background, and one for
@@ -55,6 +59,7 @@ export function createAccountBudgets(options: {
     maxInFlight: TESTS_MAX,
     ...rejects('endpoint_tests'),
   });
-  metrics.measureWaiting(() => requests.waitingCount + slowReads.waitingCount);
-  return { requests, slowReads, endpointTests };
+  const largeBodies = new Bulkhead({ ...LARGE_BODIES, ...rejects('large_bodies') });
+  metrics.measureWaiting(() => requests.waitingCount + slowReads.waitingCount + largeBodies.waitingCount);
+  return { requests, slowReads, endpointTests, largeBodies };
 }

@@ -18,12 +18,14 @@ export const BODY_BYTES_MAX = {
   run: 12 * EVENT_LIMITS.messageCharactersMax + 32 * 1024,
   /** The longest event at 12 bytes a code point (an escaped surrogate pair); or 500 events of 4 KB. */
   events: 2 * 1024 * 1024,
+  /** Steps of a run with their logs, also with the end of the run. */
+  steps: 4 * 1024 * 1024,
 } as const;
 /** The deepest valid body has four levels. The limit protects code that compares or hashes a body recursively. */
 const DEPTH_MAX = 20;
 /** Maximum number of members and items on all levels of a usual body; checking this many takes no noticeable time. */
 const VALUES_MAX = 5_000;
-/** Deadline of a complete body: the longest one needs 140 kB/s. */
+/** Deadline of a complete body: the longest one needs 280 kB/s. */
 const BODY_MS = 15_000;
 
 /**

@@ -32,6 +32,11 @@ export interface ParsedRequest {
    * caller has got a 503 because the deadline was missed. Handlers that use the request's `recorder` need not call it.
    */
   beforeCommit(): void;
+  /**
+   * Must be called before a response of more than `LARGE_BYTES` is built: waits for one of few slots, which bound the
+   * memory of the process, until the response is sent.
+   */
+  reserveMemory(): Promise<void>;
 }
 
 /** A request that passed authentication. */

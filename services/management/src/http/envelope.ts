@@ -27,6 +27,8 @@ export interface EndpointResponse {
   stream?: EventStream;
   /** A page for browsers, instead of the envelope. */
   page?: { html: string; contentSecurityPolicy: string };
+  /** A plain text, instead of the envelope, which browsers save as a file of that name. */
+  text?: { content: string; fileName: string };
   /** Marks a redirect, which has no envelope. */
   isBodiless?: true;
 }
@@ -54,7 +56,12 @@ export function sendResponse(response: Response, endpointResponse: EndpointRespo
     sendStream(response, stream);
     return;
   }
-  const { page, isBodiless } = endpointResponse;
+  const { page, text, isBodiless } = endpointResponse;
+  if (text !== undefined) {
+    response.status(code).set(headers).set('content-security-policy', "default-src 'none'; sandbox");
+    response.attachment(text.fileName).type('text/plain').send(text.content);
+    return;
+  }
   if (page !== undefined) {
     response.status(code).set(headers).set('content-security-policy', page.contentSecurityPolicy);
     response.type('html').send(page.html);

@@ -74,6 +74,11 @@ export class RunLockedError extends Error {
   readonly code = 'run_locked';
 }
 
+/** The report needs a separate transaction instead of a batch. Nothing was written. */
+export class UnbatchedReportError extends Error {
+  readonly code = 'unbatched_report';
+}
+
 export class NotFoundError extends ApiError {
   constructor(userMessage = 'Not found.') {
     super(404, 'not_found', userMessage);

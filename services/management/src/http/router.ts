@@ -13,7 +13,6 @@ import {
   authorize,
   DEADLINE_MS,
   type Endpoint,
-  LEASE_TOKEN_HEADER,
   type ParsedRequest,
 } from './endpoint.ts';
 import { type EndpointResponse, sendResponse } from './envelope.ts';
@@ -25,6 +24,7 @@ import {
   StaleCredentialError,
   TooManyRequestsError,
   UnavailableError,
+  UnbatchedReportError,
 } from './errors.ts';
 import {
   type Idempotency,
@@ -33,6 +33,7 @@ import {
   type ResponseRecorder,
   withCommitCheck,
 } from './idempotency.ts';
+import { LARGE_BYTES, memoryReservation } from './large-bodies.ts';
 import { type LimitResult, requestLimitKey } from './limits.ts';
 import { withLongPolls } from './long-poll.ts';
 import type { ReplicaReads } from './replica-reads.ts';
@@ -72,6 +73,12 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
           admitCached(endpoint, dependencies, request, response),
         );
       const handle = await admit();
+      const reserveMemory = memoryReservation(
+        dependencies.budgets.largeBodies,
+        response,
+        () => requestState(response).accountId,
+      );
+      if (mayBeLarge(endpoint, request)) await reserveMemory();
       const body = await readBody(request, response, {
         bytesMax: endpoint.bodyBytesMax,
         valuesMax: endpoint.bodyValuesMax,
@@ -82,7 +89,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       const respond = (handleAdmitted: AdmittedHandler) => {
         const guard = new CommitGuard();
         const beforeCommit = () => guard.commit();
-        const parsedRequest = { body, beforeCommit, ...requestParts(request) };
+        const parsedRequest = { body, beforeCommit, reserveMemory, ...requestParts(request) };
         return respondWithinDeadline(responseMs, guard, () => handleAdmitted(parsedRequest, guard));
       };
       const retry = async () => respond(await admit());
@@ -170,11 +177,11 @@ async function admit(
     };
     if (endpoint.extraTimeMs !== undefined)
       return await budgets.endpointTests.run(account.id, () => work(NO_RECORDING));
-    if (isBatched && key === null && parsedRequest.header(LEASE_TOKEN_HEADER) === undefined) {
+    if (isBatched && key === null) {
       try {
         return await budgets.requests.runWithoutSlot(account.id, () => work(NO_RECORDING));
       } catch (error) {
-        if (!(error instanceof RunLockedError)) throw error;
+        if (!(error instanceof RunLockedError || error instanceof UnbatchedReportError)) throw error;
         guard.reopen();
       }
     }
@@ -213,7 +220,15 @@ function requireSameOrigin(request: Request): void {
   if (!isSameOrigin(proof)) throw new AccessDeniedError('The request does not come from the console itself.');
 }
 
-function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit'> {
+/** Whether the body may be larger than those that other endpoints accept. A body of unknown length counts as large. */
+function mayBeLarge({ bodyBytesMax = 0 }: Endpoint, request: Request): boolean {
+  if (bodyBytesMax <= LARGE_BYTES) return false;
+  return (
+    request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > LARGE_BYTES
+  );
+}
+
+function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'reserveMemory'> {
   const reportedAddress = request.ip ?? '';
   return {
     param: (name) => request.params[name] as string,

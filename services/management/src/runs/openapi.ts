@@ -22,7 +22,7 @@ import {
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { RUN_ORDERS, RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './list-runs.ts';
 import { RUN_RELATED } from './run-response.ts';
-import { ERRORED, ERRORED_EXAMPLE, INGESTED_EXAMPLE, RUNNING, RUNNING_EXAMPLE } from './run-schemas.ts';
+import { ERRORED, ERRORED_EXAMPLE, INGESTED_EXAMPLE, RUNNING, RUNNING_EXAMPLE } from './schemas-openapi.ts';
 
 const tags = ['Jobs and runs'];
 

@@ -50,7 +50,9 @@ export interface PublishOutcome {
 const BATCH_EVENTS_MAX = 1_000;
 
 /** Records a call with an `Idempotency-Key` in a separate transaction with its response, as for reports. */
-export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowMs'>): PublishedEvents {
+export function createPublishedEvents(
+  dependencies: Omit<RunsDependencies, 'nowMs' | 'stepsBytesMax'>,
+): PublishedEvents {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null } = dependencies;
   const batcher = new MicroBatcher<Publication, PublicationResult>({
     async run(publications) {

@@ -1,4 +1,5 @@
 import { integerIdFromText, RUN_STATUSES, runStatusOfText, STORED_RUN_STATUSES } from '@runhook/contract';
+import type { Pool } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import type { BaseUrl } from '../http/base-url.ts';
 import { type AccountEndpoint, type AccountRequest, READ_RUNS } from '../http/endpoint.ts';
@@ -19,6 +20,7 @@ import { listRuns, RUN_ORDERS } from './list-runs.ts';
 import { relatedOfRuns } from './related-of-runs.ts';
 import { RUN_RELATED, type RunRelatedName, runResponse } from './run-response.ts';
 import type { Runs } from './runs.ts';
+import { loadRunSteps } from './step-statements.ts';
 
 export const RUNS_PATH = '/api/v2/accounts/:account_id/runs';
 
@@ -26,6 +28,7 @@ export interface RunReadDependencies {
   runs: Pick<Runs, 'find'>;
   reads: ReplicaReads;
   prisma: PrismaClient;
+  pool: Pool;
   baseUrl: BaseUrl;
 }
 
@@ -75,13 +78,22 @@ async function list(
   const database = reads.databaseFor(request);
   const { runs, totalCount } = await listRuns(database, account.id, filters, { ...page, order });
   const related = await relatedOfRuns(prisma, account.id, runs, names);
+  const texts = stepTextsOf(names, request);
+  const runIds = texts.withLogs ? runs.map((run) => run.id) : [];
+  const steps = await loadRunSteps(database, account.id, runIds, texts);
   const base = baseUrl(request);
-  const data = runs.map((run, index) => runResponse(run, { baseUrl: base, related: related[index] }));
+  const data = runs.map((run, index) => {
+    const runSteps = steps.get(run.id);
+    return runResponse(run, {
+      baseUrl: base,
+      related: { ...related[index], ...(runSteps && { run_steps: runSteps }) },
+    });
+  });
   return { code: 200, data, extra: pageExtra(page, totalCount, runs.length) };
 }
 
 async function find(
-  { runs, prisma, baseUrl }: RunReadDependencies,
+  { runs, prisma, pool, baseUrl }: RunReadDependencies,
   request: AccountRequest,
 ): Promise<EndpointResponse> {
   const { account, query } = request;
@@ -94,7 +106,18 @@ async function find(
   const run = await runs.find(account.id, runIdOf(request));
   if (!run) throw new NotFoundError();
   const [related] = await relatedOfRuns(prisma, account.id, [run], names);
-  return { code: 200, data: runResponse(run, { baseUrl: baseUrl(request), related }) };
+  // Clients read the steps of one run without requesting them; only their texts must be requested.
+  const steps = await loadRunSteps(pool, account.id, [run.id], stepTextsOf(names, request));
+  const run_steps = steps.get(run.id) ?? [];
+  return {
+    code: 200,
+    data: runResponse(run, { baseUrl: baseUrl(request), related: { ...related, run_steps } }),
+  };
+}
+
+function stepTextsOf(names: ReadonlySet<RunRelatedName>, { reserveMemory }: AccountRequest) {
+  const withDebugLogs = names.has('debug_logs');
+  return { withLogs: withDebugLogs || names.has('run_steps'), withDebugLogs, reserveMemory };
 }
 
 const NO_NAMES: ReadonlySet<RunRelatedName> = new Set();

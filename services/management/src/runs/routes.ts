@@ -3,7 +3,9 @@ import {
   isIntegerId,
   nanosecondTimestamp,
   type Problem,
+  type RunStep,
   reportedText,
+  runStepsSchema,
   toProblems,
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
@@ -45,7 +47,7 @@ export function runsEndpoints(deps: RunsEndpointDependencies): AccountEndpoint[]
       path: `${RUNS_PATH}/:run_id/finish`,
       access: REPORT_RUNS,
       isBatched: true,
-      bodyBytesMax: BODY_BYTES_MAX.run,
+      bodyBytesMax: BODY_BYTES_MAX.steps,
       handle: (request) => finish(deps, request),
     },
     {
@@ -133,6 +135,7 @@ export interface RunFinish {
   status: FinishStatus;
   status_message?: string;
   finished_at?: string;
+  run_steps?: RunStep[];
 }
 
 export type RunRequestParsing<Fields> =
@@ -177,6 +180,7 @@ const finishSchema = Joi.object<RunFinish>({
     .required(),
   status_message: optionalText,
   finished_at: reportedTime,
+  run_steps: runStepsSchema.empty(null),
 });
 
 function parseRunStart(body: unknown): RunRequestParsing<RunStart> {

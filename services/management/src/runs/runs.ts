@@ -1,8 +1,14 @@
 // SQL by hand: this is the hot path. A report with an Idempotency-Key is one transaction with its response.
-import { inTransaction, isItemFault, type Pool } from '@runhook/database';
+import {
+  type CompressedRunStep,
+  compressRunSteps,
+  inTransaction,
+  isItemFault,
+  type Pool,
+} from '@runhook/database';
 import { MicroBatcher } from '@runhook/runtime';
 import type { EndpointResponse } from '../http/envelope.ts';
-import { RunLockedError, StaleCredentialError } from '../http/errors.ts';
+import { RunLockedError, StaleCredentialError, UnbatchedReportError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import type { Relay } from './relay.ts';
 import { beginChange, clientRunId, type Report, type ReportOutcome } from './report-plans.ts';
@@ -11,6 +17,7 @@ import type { RunBegin, RunFinish, RunStart } from './routes.ts';
 import { LEASE_MS, renewLease } from './run-requests.ts';
 import type { RunView } from './run-view.ts';
 import { findRun } from './statements.ts';
+import { storeSteps } from './step-statements.ts';
 
 /** The caller of a report, and the recorder of its response. */
 export interface Reporting {
@@ -58,6 +65,8 @@ export interface RunsDependencies {
   /** For reports that are recorded in batches, and for run ids. */
   reportPool: Pool;
   relay: Pick<Relay, 'add'>;
+  /** Quota of an account's steps; see `RunStepsTarget`. */
+  stepsBytesMax: number;
   /** Called with the number of committed events. */
   onAccepted?: (count: number) => void;
   /** Returns the trace of the current call; always null unless traces are exported. */
@@ -81,7 +90,8 @@ const BATCH_SLOTS = 3;
  * `Idempotency-Key` has a separate transaction with its response.
  */
 export function createRuns(dependencies: RunsDependencies): Runs {
-  const { pool, reportPool, relay, onAccepted, traceContext = () => null, nowMs = Date.now } = dependencies;
+  const { pool, reportPool, relay, stepsBytesMax, onAccepted } = dependencies;
+  const { traceContext = () => null, nowMs = Date.now } = dependencies;
   const { leaseMs = LEASE_MS } = dependencies;
   const reportRecorder = new ReportRecorder(reportPool);
   const batcher = new MicroBatcher<Report, ReportResult>({
@@ -112,14 +122,17 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     relay.add(events);
   }
 
+  /** @param steps steps of the run, which are committed with the report */
   async function report(
     { accountId, version, recorder, leaseToken = null }: Reporting,
     content: Report['content'],
     createResponse: CreateResponse,
+    steps: readonly CompressedRunStep[] = [],
   ): Promise<RecordedResponse> {
     const call = { accountId, version, content, arrivedAtMs: nowMs(), traceContext: traceContext() };
     const { batch } = recorder;
-    if (batch && leaseToken === null) {
+    if (batch && (steps.length > 0 || leaseToken !== null)) throw new UnbatchedReportError();
+    if (batch) {
       const result = await batcher.add({ beforeCommit: batch.beforeCommit, ...call });
       return batch.accept(createResponse(requireFinalOutcome(result)));
     }
@@ -130,13 +143,13 @@ export function createRuns(dependencies: RunsDependencies): Runs {
       const [result] = await reportRecorder.record(transaction, [{ ...call, beforeCommit: () => {} }], {
         isBatched: false,
       });
-      return {
-        result: result as ReportResult,
-        response: await recorder.record(
-          transaction,
-          createResponse(requireFinalOutcome(result as ReportResult)),
-        ),
-      };
+      const outcome = requireFinalOutcome(result as ReportResult);
+      const response = createResponse(outcome);
+      if ('run' in outcome) {
+        const target = { accountId, runId: outcome.run.id, accountBytesMax: stepsBytesMax };
+        await storeSteps(transaction, target, steps);
+      }
+      return { result: result as ReportResult, response: await recorder.record(transaction, response) };
     });
     relayCommitted([result]);
     return response;
@@ -145,7 +158,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
   return {
     start: (reporting, fields, createResponse) =>
       report(reporting, { call: 'start', fields }, createResponse),
-    finish(reporting, runId, { status, status_message, finished_at }, createResponse) {
+    async finish(reporting, runId, { status, status_message, finished_at, run_steps }, createResponse) {
       const details = (arrivedAt: string) => {
         const finishedAt = finished_at ?? arrivedAt;
         return {
@@ -155,7 +168,8 @@ export function createRuns(dependencies: RunsDependencies): Runs {
         };
       };
       const transition = { call: 'finish', status } as const;
-      return report(reporting, { call: 'finish', runId, transition, details }, createResponse);
+      const steps = run_steps === undefined ? [] : await compressRunSteps(run_steps);
+      return await report(reporting, { call: 'finish', runId, transition, details }, createResponse, steps);
     },
     ingestArtifacts(reporting, runId, createResponse) {
       const details = (arrivedAt: string) => ({ artifacts_ingested_at: arrivedAt });

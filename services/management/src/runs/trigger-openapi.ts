@@ -26,7 +26,7 @@ import {
 
 import { RUN_LIMITS, type RunBegin } from './routes.ts';
 import { OPEN_REQUESTS_MAX, RUNNER_CHARACTERS_MAX } from './run-requests.ts';
-import { RUNNING_EXAMPLE, reportedTime } from './run-schemas.ts';
+import { RUNNING_EXAMPLE, reportedTime } from './schemas-openapi.ts';
 import type { TriggerOptions } from './run-trigger.ts';
 import { TRIGGER_LIMITS } from './trigger-fields.ts';
 

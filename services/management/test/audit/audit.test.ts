@@ -246,7 +246,17 @@ test('the audit log is paged and filtered by action and time', async () => {
     (await read(`?action=webhook.created&${query}`)).json.extra.pagination.total_count;
   expect(await of(`since=${latest}`)).toBe(1);
   expect(await of(`until=${latest}`)).toBe(2);
-  expect((await read('?action=webhook.painted&since=yesterday')).status).toBe(400);
+  const iso = new Date(Number(latest) / 1_000).toISOString();
+  expect(await of(`logged_at_start=${iso.slice(0, 10)}&logged_at_end=${iso.slice(0, 10)}`)).toBe(3);
+  expect(await of(`logged_at_start=${latest}&logged_at_end=`)).toBe(1);
+  expect(await of(`logged_at_end=${latest}&account_id=${account.id}`)).toBe(3);
+  expect(await of('logged_at_start=2099-01-01')).toBe(0);
+  const logs = await harness.call('GET', `/api/v3/accounts/${account.id}/audit-logs/?limit=2`, {
+    token: admin.apiKey,
+  });
+  expect(logs.json).toEqual((await read('?limit=2')).json);
+  for (const query of ['action=webhook.painted&since=yesterday', 'logged_at_end=soon', 'account_id=0'])
+    expect((await read(`?${query}`)).status).toBe(400);
 });
 
 test('only admins of the account can read the audit log, on any plan', async () => {

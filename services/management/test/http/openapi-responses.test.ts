@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DELIVERY_EXAMPLE } from '../../src/deliveries/openapi.ts';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
-import { RUNNING_EXAMPLE } from '../../src/runs/run-schemas.ts';
+import { RUNNING_EXAMPLE } from '../../src/runs/schemas-openapi.ts';
 import {
   CREATED_SUBSCRIPTION_EXAMPLE,
   SUBSCRIPTION_EXAMPLE,

@@ -58,6 +58,7 @@ beforeEach(async () => {
         requests: { ...NO_BUDGET, runWithoutSlot: NO_BUDGET.run },
         slowReads: NO_BUDGET,
         endpointTests: { ...NO_BUDGET, requireCapacity: () => undefined },
+        largeBodies: NO_BUDGET,
       },
       reads: { recordWrite: () => undefined },
       writes: { track: (_, work) => work() },

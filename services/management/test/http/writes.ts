@@ -68,6 +68,14 @@ export const WRITES: readonly (readonly [
     'runs, events IN SHARE',
   ],
   [
+    'POST /api/v2/accounts/:account_id/runs/:run_id/steps',
+    async (world) => ({
+      path: `${await startedRunPath(world)}steps/`,
+      body: { run_steps: [{ index: 1, name: 'Load', status: 'Running' }] },
+    }),
+    'run_steps IN SHARE',
+  ],
+  [
     'POST /api/v2/accounts/:account_id/runs/:run_id/artifacts',
     async (world) => {
       const path = await startedRunPath(world);

@@ -91,7 +91,7 @@ describe('lists of projects and environments', () => {
     'on %s contain those that the jobs of the account name',
     async (version) => {
       const created = { state: 1, account_id: account.id, created_at: expect.any(String) };
-      const projects = await call('GET', version, '/projects/?order_by=name&include_related=["repository"]');
+      const projects = await call('GET', version, '/projects/?order_by=name&include_related=[]');
       expect(projects.json.data).toMatchObject([
         { id: jobs.nightly.project_id, name: 'Analytics', description: '', ...created },
         { id: jobs.hourly.project_id, name: 'Billing', description: '', ...created },

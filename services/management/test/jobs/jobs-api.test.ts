@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { INVALID_TEXT_PROBLEM } from '@runhook/contract';
 import { type RunsServer, startRunsServer } from '../runs/runs-server.ts';
+import { V2_STATUS } from '../v2-status.ts';
 
 const JOB = { name: 'Nightly', project_name: 'Analytics', environment_name: 'Production' };
 
@@ -24,7 +25,7 @@ describe('POST …/jobs/', () => {
         environment_id: 1,
         environment_name: 'Production',
       },
-      status: { code: 201 },
+      status: { code: 201, ...V2_STATUS },
     });
   });
 
@@ -112,7 +113,7 @@ describe('GET …/jobs/', () => {
         { id: 2, name: 'two', ...shared },
         { id: 1, name: 'one', ...shared },
       ],
-      status: { code: 200 },
+      status: { code: 200, ...V2_STATUS },
       extra: { pagination: { total_count: 3, count: 2 }, filters: { offset: 1, limit: 2 } },
     });
   });
@@ -121,7 +122,7 @@ describe('GET …/jobs/', () => {
     const { json } = await server.call('GET', '/jobs/');
     expect(json).toEqual({
       data: [],
-      status: { code: 200 },
+      status: { code: 200, ...V2_STATUS },
       extra: { pagination: { total_count: 0, count: 0 }, filters: { offset: 0, limit: 10 } },
     });
   });

@@ -69,7 +69,7 @@ describe('POST …/events/', () => {
     expect(await stored()).toEqual(readRecorded.sort((a, b) => (a.id < b.id ? -1 : 1)));
     const path = `/api/v2/accounts/${account.id}/runs/${completed.data.runId}`;
     const { json } = await harness.call('GET', path, { token: runner });
-    expect(json.data).toMatchObject({ status: 'Success', job_definition_id: Number(completed.data.jobId) });
+    expect(json.data).toMatchObject({ status: 10, job_definition_id: Number(completed.data.jobId) });
     await eventually(async () => expect(await harness.relayWaiting()).toBe(0));
   });
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JobView } from '@runhook/database';
-import { type Json, type RunsServer, startRunsServer, V2_STATUS, withoutDurations } from './runs-server.ts';
+import { V2_STATUS } from '../v2-status.ts';
+import { type Json, type RunsServer, startRunsServer, withoutDurations } from './runs-server.ts';
 
 let server: RunsServer;
 let nightly: JobView;

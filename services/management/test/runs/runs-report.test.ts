@@ -3,7 +3,8 @@ import { inTransaction, openDatabase } from '@runhook/database';
 import { eventually, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import type { Report } from '../../src/runs/report-plans.ts';
 import { ReportRecorder } from '../../src/runs/report-recorder.ts';
-import { type Json, type RunsServer, startRunsServer, V2_STATUS } from './runs-server.ts';
+import { V2_STATUS } from '../v2-status.ts';
+import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
 
 let server: RunsServer;
 let nowMs: number;

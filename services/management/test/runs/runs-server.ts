@@ -30,6 +30,7 @@ import { RunWaits } from '../../src/runs/run-waits.ts';
 import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
 import { triggerEndpoints } from '../../src/runs/trigger-routes.ts';
 import { createTriggers } from '../../src/runs/triggers.ts';
+import { runStepsEndpoints } from '../../src/runs/step-routes.ts';
 import { checkedFetch } from '../checked-fetch.ts';
 
 export interface RunsServer {
@@ -58,6 +59,8 @@ export interface RunsServer {
     token?: string,
     headers?: Record<string, string>,
   ): Promise<{ status: number; json: Json }>;
+  /** GETs a path that follows the account. */
+  fetch(path: string): Promise<Response>;
   otherAccount(plan: Plan): Promise<{ id: number; token: string }>;
   tokenWith(permissionSets: PermissionSet[]): Promise<string>;
   createJob(name: string, accountId?: number): Promise<JobView>;
@@ -70,9 +73,6 @@ export interface RunsServer {
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer as a client reads it
 export type Json = any;
-
-/** Status of a successful response of version 2. */
-export const V2_STATUS = { is_success: true, user_message: 'Success!', developer_message: '' };
 
 /** Removes the durations of a run, which grow while it is in progress. */
 export function withoutDurations(run: Json): Json {
@@ -96,7 +96,7 @@ const NO_BUDGET: AccountBudgets['slowReads'] = { run: (_, work) => work() };
 
 /** Starts the endpoints of jobs and runs on a socket, with their own database and an account on the free plan. */
 export async function startRunsServer(
-  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs' | 'leaseMs'>> & {
+  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs' | 'leaseMs' | 'stepsBytesMax'>> & {
     /** Number of runners of an account that may wait. */
     waitsMax?: number;
     writes?: Pick<RecordWrites, 'track'>;
@@ -123,7 +123,8 @@ export async function startRunsServer(
     },
   };
   const principals = new PrincipalCache((credential) => findPrincipal(pool, credential));
-  const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
+  const { stepsBytesMax = 1_000_000_000 } = options;
+  const runs = createRuns({ pool, reportPool: reports.pool, stepsBytesMax, ...options, relay });
   const reads = new ReplicaReads(pool, null);
   const baseUrl = createBaseUrl(undefined);
   const { leaseMs = LEASE_MS, waitsMax = 100 } = options;
@@ -138,8 +139,9 @@ export async function startRunsServer(
       ...jobsEndpoints({ ...ofService, jobsMax: 1_000 }),
       ...claimEndpoints({ pool, runs, waits, baseUrl, leaseMs }),
       ...runsEndpoints({ runs, baseUrl }),
-      ...runReadEndpoints({ runs, reads, prisma: ofService.prisma, baseUrl }),
       ...triggerEndpoints({ runs, triggers, waits, baseUrl }),
+      ...runReadEndpoints({ runs, reads, ...ofService, baseUrl }),
+      ...runStepsEndpoints({ pool, stepsBytesMax }),
     ],
     routing: {
       reads,
@@ -150,6 +152,7 @@ export async function startRunsServer(
         requests: { ...NO_BUDGET, runWithoutSlot: NO_BUDGET.run },
         slowReads: NO_BUDGET,
         endpointTests: { ...NO_BUDGET, requireCapacity: () => undefined },
+        largeBodies: NO_BUDGET,
       },
       requestLimit: { consume: async () => ({ kind: 'accepted' }) },
       keyLimit: { consume: async () => ({ kind: 'accepted' }) },
@@ -187,6 +190,10 @@ export async function startRunsServer(
     relayed: () => relayedEvents.flat().length,
     relayedEvents: () => relayedEvents.map((events) => events.length),
     otherAccount: newAccount,
+    fetch: (path) =>
+      checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
+        headers: { authorization: `Token ${token}` },
+      }),
     async call(method, path, body, withToken = token, headers = {}) {
       const response = await checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
         method,

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JobView } from '@runhook/database';
 import { eventually } from '@runhook/testing';
-import { type Json, type RunsServer, startRunsServer, V2_STATUS, withoutDurations } from './runs-server.ts';
+import { V2_STATUS } from '../v2-status.ts';
+import { type Json, type RunsServer, startRunsServer, withoutDurations } from './runs-server.ts';
 
 const ARRIVED_AT_MS = Date.now() - 60_000;
 const ARRIVED_AT = `${new Date(ARRIVED_AT_MS).toISOString().slice(0, 23)}000Z`;

@@ -13,7 +13,8 @@ import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
 import { oidcPaths, oidcSchemas } from '../../oidc/openapi.ts';
 import { runPaths } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
-import { runSchemas } from '../../runs/run-schemas.ts';
+import { runSchemas } from '../../runs/schemas-openapi.ts';
+import { runStepPaths, runStepSchemas } from '../../runs/step-openapi.ts';
 import { triggerPaths, triggerSchemas } from '../../runs/trigger-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
@@ -41,6 +42,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...projectSchemas,
   ...runSchemas,
   ...triggerSchemas,
+  ...runStepSchemas,
   ...publishSchemas,
   ...identitySchemas,
   ...tokenSchemas,
@@ -100,6 +102,7 @@ const PATHS: Paths = withV2Status({
   ...projectPaths,
   ...runPaths,
   ...triggerPaths,
+  ...runStepPaths,
   ...publishPaths,
   ...identityPaths,
   ...tokenPaths,

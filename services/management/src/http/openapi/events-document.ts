@@ -6,6 +6,7 @@ import {
   JOB_RUN_EVENTS,
   type PublishedEvent,
 } from '@runhook/contract';
+import { reportedSteps, runStepSchemas } from '../../runs/step-openapi.ts';
 import { integerId, type PropertiesOf, prefixedId, type Schema } from './field-schemas.ts';
 import { bodyExample, payloadSchemas, runData, typeName } from './webhooks.ts';
 
@@ -24,8 +25,14 @@ function allowAdditionalProperties(schema: Schema): Schema {
   return { ...rest, properties: Object.fromEntries(openEntries) };
 }
 
+const { items: _, ...STEP_LIST } = reportedSteps(
+  'Steps of the run, which are on record before the event is sent, at most 256 KiB. Steps that do not match are left out.',
+  true,
+);
+const RUN_STEPS: Schema = { ...STEP_LIST, items: runStepSchemas.RunStepToReport ?? {} };
+
 function publishedEvent(eventType: EventType): Schema {
-  const properties: PropertiesOf<PublishedEvent> = {
+  const properties: PropertiesOf<PublishedEvent & { run_steps: unknown }> = {
     eventId: prefixedId(
       'wev_',
       'Its time must be within the retention of the log. An event that is published again with the same id is delivered once. Default: a generated id.',
@@ -40,6 +47,7 @@ function publishedEvent(eventType: EventType): Schema {
       examples: ['2026-11-20T10:00:00.123456Z'],
     },
     data: allowAdditionalProperties(runData(eventType)),
+    run_steps: RUN_STEPS,
   };
   const { fires } = EVENT_TYPE_TABLE[eventType];
   return { type: 'object', description: fires, properties, required: ['eventType', 'accountId', 'data'] };

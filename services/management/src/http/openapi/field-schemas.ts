@@ -57,7 +57,12 @@ export interface MediaType {
 export interface Response {
   description: string;
   headers?: Record<string, Header>;
-  content?: { 'application/json'?: MediaType; 'text/event-stream'?: MediaType; 'text/html'?: MediaType };
+  content?: {
+    'application/json'?: MediaType;
+    'text/event-stream'?: MediaType;
+    'text/html'?: MediaType;
+    'text/plain'?: MediaType;
+  };
 }
 
 export interface RequestBody {

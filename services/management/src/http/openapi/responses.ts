@@ -128,7 +128,7 @@ const FAILURES = {
     name: 'BodyTooLarge',
     response: failureResponse(
       413,
-      `The body is larger than ${BODY_BYTES_MAX.default} bytes (sign-in ${BODY_BYTES_MAX.signIn}, the start and the end of a run ${BODY_BYTES_MAX.run}, events ${BODY_BYTES_MAX.events}).`,
+      `The body is larger than ${BODY_BYTES_MAX.default} bytes (sign-in ${BODY_BYTES_MAX.signIn}, the start of a run ${BODY_BYTES_MAX.run}, its end and steps ${BODY_BYTES_MAX.steps}, events ${BODY_BYTES_MAX.events}).`,
       {
         user: 'The request body is too large.',
       },

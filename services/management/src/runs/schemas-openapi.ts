@@ -16,6 +16,7 @@ import type { RunFinish, RunStart } from './routes.ts';
 import { RUN_LIMITS } from './routes.ts';
 import { type RunResponse, runResponse, type TriggerResponse } from './run-response.ts';
 import type { RunView } from './run-view.ts';
+import { reportedSteps } from './step-openapi.ts';
 import { FINISH_STATUSES } from './transitions.ts';
 
 export const RUNNING: RunView = {
@@ -186,8 +187,9 @@ export const runSchemas: Record<string, Schema> = {
       repository: { type: 'null', description: 'Only if requested.' },
       run_steps: {
         type: 'array',
-        items: { type: 'object', additionalProperties: true },
-        description: 'The steps. In lists and reports only if requested.',
+        items: schemaRef('RunStep'),
+        description:
+          'The steps. In lists and reports only if requested; their texts always only if requested.',
       },
     },
     ['job', 'environment', 'repository', 'run_steps'],
@@ -216,6 +218,7 @@ export const runSchemas: Record<string, Schema> = {
       status: { type: 'string', enum: FINISH_STATUSES, description: 'The final status.' },
       status_message: optionalReportedText(RUN_LIMITS.messageCharactersMax, 'A message about the status.'),
       finished_at: reportedTime('When it ended.'),
+      run_steps: reportedSteps('Steps of the run, committed with its end; also with a repeat.', true),
     },
     ['status'],
   ),

@@ -1,0 +1,71 @@
+"""Steps of a run with their logs (docs/contract.md#run-steps)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+from runhook.event_rules import well_formed_text
+
+RunStep = Mapping[str, Any]
+"""`index`, `name`, `status` (number or word of a run's status), optionally `started_at`, `finished_at`, `logs`, `debug_logs`."""
+
+_MESSAGE_BYTES_MAX = 256 * 1_024
+_NOTICE_BYTES = 128
+_NAME_CHARACTERS_MAX = 1_024
+_TEXTS = ("logs", "debug_logs")
+
+
+def command_step_name(command: Sequence[str]) -> str:
+    """Returns the name of a step that executes a command: readers find those of dbt by this form."""
+    program = re.sub(
+        r"\.exe$", "", re.sub(r"^.*[\\/]", "", command[0] if command else ""), flags=re.IGNORECASE
+    )
+    if program != "dbt":
+        return _shorten(" ".join(command), _NAME_CHARACTERS_MAX)
+    return f"Invoke dbt with `{_shorten(' '.join(['dbt', *command[1:]]), _NAME_CHARACTERS_MAX - 32)}`"
+
+
+def _shorten(text: str, characters_max: int) -> str:
+    return text if len(text) <= characters_max else f"{text[: characters_max - 1]}…"
+
+
+def keep_end(text: str, bytes_max: int) -> str:
+    """Returns the text, or its end after a line that says what was left out, in at most `bytes_max` bytes of UTF-8."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= bytes_max:
+        return text
+    notice = f"[This log had {len(encoded)} bytes. Only its end is stored.]\n"
+    return notice + encoded[len(encoded) - (bytes_max - len(notice)) :].decode("utf-8", "ignore")
+
+
+def fit_run_steps(steps: Sequence[RunStep]) -> Optional[list[dict[str, Any]]]:
+    """Returns steps of which a message of the queue has the capacity: if they are too large, each text keeps its end.
+
+    Returns None if they are too large even without texts.
+    """
+    complete = [{name: _repair(value) for name, value in step.items()} for step in steps]
+    bytes_max = _MESSAGE_BYTES_MAX
+    fitting = complete
+    while bytes_max > _NOTICE_BYTES:
+        if _size(fitting) <= _MESSAGE_BYTES_MAX:
+            return fitting
+        bytes_max //= 2
+        fitting = [{name: _kept(name, value, bytes_max) for name, value in step.items()} for step in complete]
+    fitting = [{name: value for name, value in step.items() if name not in _TEXTS} for step in complete]
+    return fitting if _size(fitting) <= _MESSAGE_BYTES_MAX else None
+
+
+def _repair(value: Any) -> Any:
+    return well_formed_text(value) if isinstance(value, str) else value
+
+
+def _kept(name: str, value: Any, bytes_max: int) -> Any:
+    return keep_end(value, bytes_max) if name in _TEXTS and isinstance(value, str) else value
+
+
+def _size(steps: Sequence[RunStep]) -> int:
+    # BullMQ stores a message as JSON without escaped characters beyond ASCII; escaped ones are never shorter.
+    return len(json.dumps(steps, separators=(",", ":")))

@@ -1,0 +1,114 @@
+import {
+  integerIdFromText,
+  type RunStep,
+  runStepsSchema,
+  toProblems,
+  VALIDATION_OPTIONS,
+} from '@runhook/contract';
+import type { Pool } from '@runhook/database';
+import Joi from 'joi';
+import { BODY_BYTES_MAX } from '../http/body.ts';
+import {
+  type AccountEndpoint,
+  type AccountRequest,
+  LEASE_TOKEN_HEADER,
+  READ_RUNS,
+  REPORT_RUNS,
+  type WriteRequest,
+} from '../http/endpoint.ts';
+import type { EndpointResponse } from '../http/envelope.ts';
+import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import type { RecordedResponse } from '../http/idempotency.ts';
+import { oneOf, QueryReader, trueOrFalse } from '../http/query-parameters.ts';
+import { LEASE_MS } from './run-requests.ts';
+import { findRun } from './statements.ts';
+import { loadRunSteps, loadStepText, reportSteps, type StepTextName } from './step-statements.ts';
+
+const STEPS_PATH = '/api/v2/accounts/:account_id/runs/:run_id/steps';
+
+export interface RunStepsDependencies {
+  pool: Pool;
+  /** Quota of an account's steps; see `RunStepsTarget`. */
+  stepsBytesMax: number;
+  /** Duration of a runner's lease; {@link LEASE_MS} when omitted. */
+  leaseMs?: number | undefined;
+}
+
+/** The steps of a run (docs/contract.md#run-steps), on every plan. */
+export function runStepsEndpoints(dependencies: RunStepsDependencies): AccountEndpoint[] {
+  const { pool } = dependencies;
+  return [
+    {
+      method: 'POST',
+      path: STEPS_PATH,
+      access: REPORT_RUNS,
+      bodyBytesMax: BODY_BYTES_MAX.steps,
+      handle: (request) => report(dependencies, request),
+    },
+    {
+      method: 'GET',
+      path: STEPS_PATH,
+      access: READ_RUNS,
+      handle: (request) => list(pool, request),
+    },
+    ...(['logs', 'debug_logs'] as const).map(
+      (name): AccountEndpoint => ({
+        method: 'GET',
+        path: `${STEPS_PATH}/:index/${name}`,
+        access: READ_RUNS,
+        handle: (request) => readText(pool, request, name),
+      }),
+    ),
+  ];
+}
+
+const bodySchema = Joi.object<{ run_steps: RunStep[] }>({ run_steps: runStepsSchema.min(1).required() });
+
+async function report(
+  { pool, stepsBytesMax, leaseMs = LEASE_MS }: RunStepsDependencies,
+  { account, body, param, header, recorder }: WriteRequest,
+): Promise<RecordedResponse> {
+  const runId = runIdOf(param);
+  const { value, error } = bodySchema.required().validate(body, VALIDATION_OPTIONS);
+  if (error) throw new InvalidRequestError(toProblems(error, 'body'));
+  const target = { accountId: account.id, runId, accountBytesMax: stepsBytesMax };
+  const lease = { token: header(LEASE_TOKEN_HEADER) ?? null, leaseMs };
+  return await reportSteps(pool, target, value.run_steps, recorder, lease);
+}
+
+async function list(
+  pool: Pool,
+  { account, query, param, reserveMemory }: AccountRequest,
+): Promise<EndpointResponse> {
+  const runId = runIdOf(param);
+  const reader = new QueryReader(query);
+  const withLogs = reader.optional('logs', trueOrFalse) ?? true;
+  const withDebugLogs = reader.optional('include_related', oneOf(['debug_logs'])) !== null;
+  reader.check();
+  if ((await findRun(pool, account.id, runId)) === null) throw new NotFoundError();
+  const texts = { withLogs, withDebugLogs, reserveMemory };
+  const steps = await loadRunSteps(pool, account.id, [runId], texts);
+  return { code: 200, data: steps.get(runId) ?? [] };
+}
+
+async function readText(
+  pool: Pool,
+  { account, param }: AccountRequest,
+  name: StepTextName,
+): Promise<EndpointResponse> {
+  const runId = runIdOf(param);
+  const indexText = param('index');
+  if (!/^\d{1,7}$/.test(indexText)) throw new NotFoundError();
+  const index = Number(indexText);
+  const content = await loadStepText(pool, { accountId: account.id, runId, index }, name);
+  if (content === null) throw new NotFoundError();
+  const fileName = `run-${runId}-step-${index}${name === 'logs' ? '' : '-debug'}.log`;
+  return { code: 200, data: null, text: { content, fileName } };
+}
+
+/** Throws a 404 for text that is not a run id. */
+function runIdOf(param: AccountRequest['param']): number {
+  const runId = integerIdFromText(param('run_id'));
+  if (runId === null) throw new NotFoundError();
+  return runId;
+}
