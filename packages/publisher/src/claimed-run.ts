@@ -50,6 +50,8 @@ export interface ClaimedRun {
 
 /** Seconds of a heartbeat, which ends at once when the run is cancelled. Three fit into a lease of a minute. */
 const HEARTBEAT_SECONDS = 20;
+/** Lowest number of a status of a run that has ended. */
+const ENDED_MIN = 10;
 const CANCELLED = 30;
 const CONFLICT = 409;
 
@@ -69,6 +71,8 @@ export async function executeClaimed(
       if (error instanceof RunnerApiError && error.status === CONFLICT) lost.abort(error);
       return { status: 'errored', statusMessage: error.message };
     });
+    // A cancel is no error of the runner; the loss of its lease may be one.
+    if (lost.signal.reason instanceof RunnerApiError) throw lost.signal.reason;
     if (lost.signal.aborted) return;
     const { status, statusMessage, steps } = result;
     const body = {
@@ -95,7 +99,8 @@ async function sendHeartbeats(
     try {
       const call = { body, leaseToken, signal, triesMax: Number.POSITIVE_INFINITY };
       const { run: current } = await api.call<Pick<Claim, 'run'>>(`/runs/${run.id}/heartbeat/`, call);
-      if (current.status >= CANCELLED) lost.abort(new Error('The run was cancelled.'));
+      if (current.status === CANCELLED) lost.abort(new Error('The run was cancelled.'));
+      else if (current.status >= ENDED_MIN) return;
     } catch (error) {
       if (!signal.aborted) lost.abort(error);
     }
