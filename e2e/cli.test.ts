@@ -182,7 +182,31 @@ test('commands show and change webhooks, deliveries and runs', async () => {
 
   await client.post('/api/v2/accounts/{account_id}/runs/{run_id}/finish', {
     path: { run_id: 3 },
-    body: { status: 'errored', status_message: 'Model orders failed' },
+    body: {
+      status: 'errored',
+      status_message: 'Model orders failed',
+      run_steps: [
+        {
+          index: 1,
+          name: 'Invoke dbt with `dbt build`',
+          status: 20,
+          logs: '\x1b[31mFAIL\x1b[0m\x1b[2J orders\r\n',
+        },
+        { index: 2, name: 'Upload', status: 30 },
+      ],
+    },
+  });
+  expect(await json(0, 'runs', 'steps', '3')).toMatchObject([{ index: 1, status: 20 }, { index: 2 }]);
+  expect((await runhook('runs', 'steps', '3')).stdout).toMatch(
+    /^1 +Error +00:00:00 +\d+ +Invoke dbt with `dbt build`$/m,
+  );
+  expect((await runhook('runs', 'logs', '3')).stdout).toBe(
+    '==> 1. Invoke dbt with `dbt build`\n\x1b[31mFAIL\x1b[0m orders\n==> 2. Upload\n\n',
+  );
+  expect((await runhook('runs', 'logs', '3', '--step', '1')).stdout).toBe('\x1b[31mFAIL\x1b[0m orders\n');
+  expect(await runhook('runs', 'logs', '3', '--step', '9')).toMatchObject({
+    code: 1,
+    stderr: 'error: Run 3 has no step 9.\n',
   });
   expect(await json(0, 'runs', 'list', '--status', 'Errored')).toMatchObject([
     { id: 3, status: 20, status_humanized: 'Error' },

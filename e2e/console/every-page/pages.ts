@@ -201,6 +201,12 @@ export const PAGES: PageToCheck[] = [
     person: 'ada',
     path: ({ accounts }) => `/accounts/${accounts.enterprise.id}/runs/${ids.run}`,
     heading: /^Run \d/,
+    states: {
+      'log of a step': async ({ page }) => {
+        await page.getByRole('button', { name: /^1\. Invoke dbt/ }).click();
+        await page.getByRole('region', { name: 'The log of step 1' }).waitFor();
+      },
+    },
   },
   {
     name: 'run, looking only',

@@ -115,6 +115,44 @@ describeConsole(
       },
     );
 
+    story(
+      'shows the steps of a run, whose logs are loaded, searched and saved when they are opened',
+      async (visit) => {
+        const { page, urlOf, signInAs, world } = visit;
+        const logRequests: string[] = [];
+        page.on('request', (request) => {
+          if (/logs$/.test(request.url())) logRequests.push(request.url());
+        });
+        await signInAs('rita');
+        await page.goto(urlOf(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`));
+        const steps = page.getByRole('region', { name: 'Steps' });
+        const first = steps.getByRole('button', { name: /^1\. Invoke dbt with `dbt build`/ });
+        await first.waitFor();
+        expect(await first.getAttribute('aria-expanded')).toBe('false');
+        await first.getByText('Success').waitFor();
+        expect(logRequests).toEqual([]);
+
+        await first.click();
+        const log = page.getByRole('region', { name: 'The log of step 1' });
+        await log.getByText('<b>PASS</b> model').waitFor();
+        const colorOf = (text: string) =>
+          log.getByText(text).evaluate('(span) => getComputedStyle(span).color');
+        expect(await colorOf('colour 31')).not.toBe(await colorOf('Running with dbt'));
+        await page.getByRole('searchbox', { name: 'Search the log of step 1' }).fill('ORDERS');
+        await page.getByText('1 of 9 lines have this text').waitFor();
+        const download = page.waitForEvent('download');
+        await page.getByRole('link', { name: 'Download the log of step 1' }).click();
+        expect((await download).suggestedFilename()).toBe(`run-${runId}-step-1.log`);
+        await page.getByRole('button', { name: 'Debug log', exact: true }).click();
+        await page
+          .getByRole('region', { name: 'The debug log of step 1' })
+          .getByText('Connection opened')
+          .waitFor();
+        await steps.getByRole('button', { name: /^2\. Upload/ }).click();
+        await steps.getByText('This step has no log.').waitFor();
+      },
+    );
+
     story('opens a run or the deliveries of an event by id from any page', async (visit) => {
       const { page, urlOf, signInAs, world } = visit;
       const { id: accountId } = world.accounts.enterprise;

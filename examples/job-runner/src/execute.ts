@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import type { ClaimedRun, ReportedRunStep, RunResult } from '@runhook/publisher';
-import { type Command, commandsOf, type JobCommands, type JobsFile, stepName } from './jobs.ts';
+import { type ClaimedRun, commandStepName, type ReportedRunStep, type RunResult } from '@runhook/publisher';
+import { type Command, commandsOf, type JobCommands, type JobsFile } from './jobs.ts';
 import { runCommand } from './run-command.ts';
 
 /** Statuses of a step, as the API numbers them. */
@@ -29,7 +29,7 @@ async function executeSteps(run: ClaimedRun, commands: readonly Command[]): Prom
   for (const [position, command] of commands.entries()) {
     const step: ReportedRunStep = {
       index: position + 1,
-      name: stepName(command),
+      name: commandStepName(command),
       status: RUNNING,
       started_at: new Date().toISOString(),
     };
@@ -40,7 +40,7 @@ async function executeSteps(run: ClaimedRun, commands: readonly Command[]): Prom
     const endedSteps: ReportedRunStep[] = [{ ...step, status, finished_at: new Date().toISOString(), logs }];
     if (failure !== null)
       for (let next = position + 1; next < commands.length; next += 1)
-        endedSteps.push({ index: next + 1, name: stepName(commands[next] as Command), status: CANCELLED });
+        endedSteps.push({ index: next + 1, name: commandStepName(commands[next] as Command), status: CANCELLED });
     await run.reportSteps(endedSteps);
     if (failure !== null) return failure;
   }

@@ -48,12 +48,6 @@ export function commandsOf(
   });
 }
 
-/** Returns the name of a step, in the words that readers of the API family search for. */
-export function stepName(command: Command): string {
-  const text = command.join(' ');
-  return command[0] === 'dbt' ? `Invoke dbt with \`${text}\`` : text;
-}
-
 function splitWords(text: string): Command {
   const words = Array.from(text.matchAll(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g), ([word]) =>
     word.replaceAll(/["']/g, ''),

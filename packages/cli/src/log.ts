@@ -1,14 +1,7 @@
 import { RunhookError, type Schemas } from '@runhook/client';
 import { EVENT_TYPES, STORED_RUN_STATUSES, type StoredRunStatus } from '@runhook/contract';
 import { printable, table } from '@runhook/runtime/terminal-text';
-import {
-  type Command,
-  type CommandGroup,
-  choice,
-  option,
-  parsers,
-  timeText,
-} from './command.ts';
+import { type Command, type CommandGroup, choice, option, parsers, timeText } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
 import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './run-reference.ts';
 import { runLogs, runSteps } from './run-steps.ts';

@@ -66,11 +66,14 @@ export const runLogs: Command<LogsOptions> = {
 };
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with a control character
+const ESCAPES = /\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with a control character
 const COLORS = /(\x1b\[[0-9;:]*m)/;
 const UNSAFE = /(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
 
 /** Removes what controls the terminal, except for colours: a log is text of other programs. */
 function terminalText(text: string): string {
-  const parts = text.replace(/\r+\n/g, '\n').split(COLORS);
+  const withColors = text.replace(ESCAPES, (sequence) => (COLORS.test(sequence) ? sequence : ''));
+  const parts = withColors.split(COLORS);
   return parts.map((part, index) => (index % 2 === 1 ? part : part.replace(UNSAFE, ''))).join('');
 }

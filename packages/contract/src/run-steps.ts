@@ -45,10 +45,10 @@ export interface RunStep {
 
 export type RunStepsParsing = { steps: RunStep[]; problems?: never } | { steps?: never; problems: Problem[] };
 
-/** Parses the steps of a message of the queue. */
+/** Parses the steps of a message of the queue. Problems have the path below `run_steps`. */
 export function parseRunSteps(reported: unknown): RunStepsParsing {
-  const { value, error } = runStepsSchema.required().validate(reported, VALIDATION_OPTIONS);
-  return error ? { problems: toProblems(error, 'run_steps') } : { steps: value };
+  const { value, error } = messageSchema.validate({ run_steps: reported }, VALIDATION_OPTIONS);
+  return error ? { problems: toProblems(error, 'run_steps') } : { steps: value.run_steps };
 }
 
 const status = Joi.any().custom((value: unknown, helpers) => {
@@ -97,6 +97,8 @@ export const runStepsSchema = Joi.array<RunStep[]>()
   .max(RUN_STEP_LIMITS.stepsMax)
   .unique('index');
 
+const messageSchema = Joi.object<{ run_steps: RunStep[] }>({ run_steps: runStepsSchema.required() });
+
 /**
  * Returns the text, or its end after a line that says what was left out, in at most `bytesMax` bytes of UTF-8. The text
  * must be well-formed.
@@ -113,26 +115,30 @@ export function keepEnd(text: string, bytesMax: number): string {
 }
 
 /**
- * Returns steps of which a message of the queue has the capacity: if they are too large, each text keeps its end.
- * Returns null if they are too large even without texts.
+ * Returns steps for a message of the queue, with well-formed texts: if they are too large, each log keeps its end.
+ * Returns null if they are too large even without logs.
  */
 export function fitRunSteps(steps: readonly ReportedRunStep[]): readonly ReportedRunStep[] | null {
   const { messageBytesMax } = RUN_STEP_LIMITS;
   for (let bytesMax: number = messageBytesMax; bytesMax > NOTICE_BYTES; bytesMax = Math.floor(bytesMax / 2)) {
-    const fitting =
-      bytesMax === messageBytesMax ? steps : steps.map((step) => withShortTexts(step, bytesMax));
+    const fitting = steps.map((step) => toMessageStep(step, bytesMax));
     if (stepsBytes(fitting) <= messageBytesMax) return fitting;
   }
-  const withoutTexts = steps.map(({ logs, debug_logs, ...step }) => step);
-  return stepsBytes(withoutTexts) <= messageBytesMax ? withoutTexts : null;
+  const withoutLogs = steps.map(({ logs, debug_logs, ...step }) => toMessageStep(step, 0));
+  return stepsBytes(withoutLogs) <= messageBytesMax ? withoutLogs : null;
 }
 
 const NOTICE_BYTES = 128;
 
-function withShortTexts(step: ReportedRunStep, bytesMax: number): ReportedRunStep {
-  const shorten = (text: string | null | undefined) =>
-    typeof text === 'string' ? keepEnd(wellFormedText(text), bytesMax) : text;
-  return { ...step, logs: shorten(step.logs), debug_logs: shorten(step.debug_logs) };
+/** A queue in PostgreSQL rejects a message with NUL or half of a surrogate pair. */
+function toMessageStep(
+  { index, name, status, started_at, finished_at, logs, debug_logs }: ReportedRunStep,
+  bytesMax: number,
+): ReportedRunStep {
+  const kept = (text: string | null | undefined) =>
+    typeof text === 'string' ? keepEnd(wellFormedText(text), bytesMax) : undefined;
+  const step = { index, name: wellFormedText(name), status, started_at, finished_at };
+  return { ...step, logs: kept(logs), debug_logs: kept(debug_logs) };
 }
 
 /** Returns the size of steps in a message of the queue. */

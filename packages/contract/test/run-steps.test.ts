@@ -49,20 +49,20 @@ describe('steps of a run', () => {
 
   test.each([
     ['no list', { 0: STEP }, ''],
-    ['no index', [{ ...STEP, index: undefined }], '0.index'],
-    ['a negative index', [{ ...STEP, index: -1 }], '0.index'],
-    ['an index with a fraction', [{ ...STEP, index: 1.5 }], '0.index'],
-    ['an index of text', [{ ...STEP, index: '1' }], '0.index'],
-    ['an index twice', [STEP, STEP], '1'],
-    ['no name', [{ ...STEP, name: '' }], '0.name'],
-    ['a long name', [{ ...STEP, name: 'n'.repeat(RUN_STEP_LIMITS.nameCharactersMax + 1) }], '0.name'],
-    ['an unknown status', [{ ...STEP, status: 4 }], '0.status'],
-    ['an unknown word', [{ ...STEP, status: 'constructor' }], '0.status'],
-    ['a local time', [{ ...STEP, started_at: '2026-01-31T23:59:59' }], '0.started_at'],
-    ['logs that are no text', [{ ...STEP, logs: ['Done'] }], '0.logs'],
+    ['no index', [{ ...STEP, index: undefined }], '.0.index'],
+    ['a negative index', [{ ...STEP, index: -1 }], '.0.index'],
+    ['an index with a fraction', [{ ...STEP, index: 1.5 }], '.0.index'],
+    ['an index of text', [{ ...STEP, index: '1' }], '.0.index'],
+    ['an index twice', [STEP, STEP], '.1'],
+    ['no name', [{ ...STEP, name: '' }], '.0.name'],
+    ['a long name', [{ ...STEP, name: 'n'.repeat(RUN_STEP_LIMITS.nameCharactersMax + 1) }], '.0.name'],
+    ['an unknown status', [{ ...STEP, status: 4 }], '.0.status'],
+    ['an unknown word', [{ ...STEP, status: 'constructor' }], '.0.status'],
+    ['a local time', [{ ...STEP, started_at: '2026-01-31T23:59:59' }], '.0.started_at'],
+    ['logs that are no text', [{ ...STEP, logs: ['Done'] }], '.0.logs'],
     ['too many steps', Array.from({ length: 101 }, (_, index) => ({ ...STEP, index })), ''],
   ])('with %s are invalid', (_, steps, field) => {
-    expect(parseRunSteps(steps).problems).toMatchObject([{ field: field || 'run_steps' }]);
+    expect(parseRunSteps(steps).problems).toMatchObject([{ field: `run_steps${field}` }]);
   });
 });
 
@@ -84,9 +84,11 @@ describe('keepEnd', () => {
 });
 
 describe('fitRunSteps', () => {
-  test('returns steps that fit unchanged', () => {
-    const steps = [{ ...STEP, logs: 'x'.repeat(200_000) }];
-    expect(fitRunSteps(steps)).toBe(steps);
+  test('returns steps that fit, with well-formed texts and without unknown fields', () => {
+    const steps = [{ ...STEP, logs: 'x'.repeat(200_000), debug_logs: '\0\ud800', color: 'red\0' }];
+    const { color, ...step } = steps[0] as (typeof steps)[number];
+    expect(fitRunSteps(steps)).toEqual([{ ...step, debug_logs: '\ufffd\ufffd' }]);
+    expect(color).toBe('red\0');
   });
 
   test('shortens long texts, also those that JSON escapes, and keeps short ones', () => {

@@ -125,13 +125,7 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
 /** Adds steps to the message of an event; of long logs only as much as a message may carry. */
 function withRunSteps(event: JobRunEvent, index: number, runSteps: readonly ReportedRunStep[]) {
   const { problems } = parseRunSteps(runSteps);
-  if (problems) {
-    const ofSteps = problems.map(({ field, message }) => ({
-      field: `run_steps.${field}`,
-      message: `run_steps${message}`,
-    }));
-    throw new InvalidEventError(index, ofSteps);
-  }
+  if (problems) throw new InvalidEventError(index, problems);
   const fitting = fitRunSteps(runSteps);
   if (fitting === null)
     throw new InvalidEventError(index, [

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { batchedEvents, createId, eventJobId, idTimeMs, JOB_RUN_EVENTS } from '@runhook/contract';
 import {
+  commandStepName,
   createEventId,
   createEventPublisher,
   InvalidEventError,
@@ -73,6 +74,34 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(sizes).toEqual([20, 20, 10]);
     const ids = jobs.flatMap((one) => one.events.map(({ eventId }) => eventId));
     expect(ids.toSorted()).toEqual(events.map(({ eventId }) => eventId).toSorted());
+  });
+
+  test('steps of a run are next to their event, with well-formed texts and the end of long logs', async () => {
+    const event = exampleEvent('job.run.completed', EXAMPLE_JOB);
+    const step = { index: 1, name: commandStepName(['dbt', 'build']), status: 'Success', logs: 'a\0b' };
+    const publisher = openPublisher(queueUrl);
+    await publisher.publish(event, {
+      run_steps: [step, { ...step, index: 2, logs: `${'x'.repeat(1_000_000)}end` }],
+    });
+    const [queued, ...others] = await waiting();
+    expect(others).toEqual([]);
+    expect(queued).toMatchObject({
+      data: {
+        ...event,
+        run_steps: [
+          { ...step, name: 'Invoke dbt with `dbt build`', logs: 'a\ufffdb' },
+          { index: 2, logs: expect.stringMatching(/^\[This log had 1000003 bytes.*\]\nx+end$/) },
+        ],
+      },
+    });
+    expect(JSON.stringify(queued?.data).length).toBeLessThan(270_000);
+    const other = exampleEvent('job.run.completed', EXAMPLE_JOB);
+    await expect(
+      publisher.publish(other, { run_steps: [{ ...step, status: 'Fine' }] }),
+    ).rejects.toMatchObject({
+      code: 'invalid_event',
+      problems: [{ field: 'run_steps.0.status' }],
+    });
   });
 
   test('events with long texts do not share a job, because its bytes are limited', async () => {

@@ -18,7 +18,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     return { ...example, data: { ...example.data, runId } } as typeof example;
   };
   /** Adds a message without the job id of its event, by which the queue would drop it while that event has a job. */
-  async function addMessage(message: { eventType: string; run_steps?: unknown }): Promise<void> {
+  async function addMessage(message: { eventType: string; [field: string]: unknown }): Promise<void> {
     const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
     await queue.add(message.eventType, message);
     await queue.close();

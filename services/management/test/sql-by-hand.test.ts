@@ -39,6 +39,7 @@ const BY_HAND: Record<string, string> = {
   'identity/token-uses.ts':
     'also runs where only runs are reported, and Prisma Client would load its query compiler there.',
   'oidc/identities.ts': 'leases and due times by PostgreSQL’s clock, which all processes share.',
+  'runs/list-runs.ts': 'runs are read with the columns that the hot path uses.',
   'runs/published-events.ts':
     'this is the hot path, where one statement records the events of concurrent calls.',
   'runs/report-statements.ts':
@@ -54,10 +55,9 @@ const BY_HAND: Record<string, string> = {
     'one statement advances the run counters of many accounts, each beyond the run ids that runners supply.',
   'runs/runs.ts':
     'this is the hot path. A report with an Idempotency-Key is one transaction with its response.',
-  'runs/list-runs.ts': 'runs are read with the columns that the hot path uses.',
+  'runs/statements.ts': 'runs are read with the columns that the hot path uses.',
   'runs/step-statements.ts':
     'steps are locked with their run, and read without the texts that are not requested.',
-  'runs/statements.ts': 'runs are read with the columns that the hot path uses.',
   'sessions/sign-in-failures.ts':
     "one statement adds to the counters of many users and networks, in windows of PostgreSQL's clock.",
   'subscriptions/changes.ts':

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from runhook.event_rules import well_formed_text
 
@@ -41,7 +41,7 @@ def keep_end(text: str, bytes_max: int) -> str:
     return notice + encoded[len(encoded) - (bytes_max - len(notice)) :].decode("utf-8", "ignore")
 
 
-def fit_run_steps(steps: Sequence[RunStep]) -> Optional[list[dict[str, Any]]]:
+def fit_run_steps(steps: Sequence[RunStep]) -> list[dict[str, Any]] | None:
     """Returns steps of which a message of the queue has the capacity: if they are too large, each text keeps its end.
 
     Returns None if they are too large even without texts.

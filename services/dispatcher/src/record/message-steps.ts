@@ -58,11 +58,7 @@ export class MessageSteps {
         );
       const { steps, problems } = parseRunSteps(reported);
       if (problems)
-        return this.#leaveOut(
-          event,
-          'invalid',
-          problems.map(({ message }) => `run_steps${message}`).join('; '),
-        );
+        return this.#leaveOut(event, 'invalid', problems.map(({ message }) => message).join('; '));
       return steps.length === 0 ? null : steps;
     } catch {
       // JSON and Joi throw for values that are nested more deeply than the stack allows.

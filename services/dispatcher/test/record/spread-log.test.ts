@@ -1,7 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createId, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
-import type { Pool } from '@runhook/database';
+import {
+  createId,
+  deliveryIdFor,
+  idDay,
+  type JobRunEvent,
+  parseRunSteps,
+  type RunStep,
+} from '@runhook/contract';
+import { compressRunSteps, deleteRunSteps, type Pool, saveRunSteps } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   type AccessedPartitions,
@@ -257,6 +264,28 @@ describe('on a log that is partitioned by account', () => {
 
   test('Citus accepts every statement that the dispatcher runs here', () => {
     expect(restricted).toEqual([]);
+  });
+
+  test('Citus accepts the statements on the steps of runs', async () => {
+    const rejected: RestrictedStatement[] = [];
+    const explaining = createExplainingPool(
+      database.pool,
+      () => undefined,
+      (statement) => void rejected.push(statement),
+    );
+    const [step] = parseRunSteps([{ index: 1, name: 'Load', status: 10, logs: 'Done' }]).steps ?? [];
+    const { accountId } = one;
+    const target = { accountId, runId: 1, accountBytesMax: 1_000 };
+    // Two passes, so that the steps are inserted and replaced.
+    for (let pass = 0; pass < 2; pass += 1)
+      await saveRunSteps(explaining as never, target, await compressRunSteps([step as RunStep]));
+    await deleteRunSteps(explaining, [
+      { accountId: String(accountId), runId: '1' },
+      { accountId: String(other.accountId), runId: '1' },
+    ]);
+    expect(rejected).toEqual([]);
+    const usage = await database.prisma.runStepsUsage.findMany();
+    expect(usage).toEqual([{ accountId: BigInt(accountId), bytes: 0n }]);
   });
 
   test('every statement of the dispatcher on the log names its accounts, or is listed as one over all accounts', () => {

@@ -78,9 +78,9 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
         response,
         () => requestState(response).accountId,
       );
-      if (mayBeLarge(endpoint, request)) await reserveMemory();
+      if (isLarge(endpoint, request)) await reserveMemory();
       const body = await readBody(request, response, {
-        bytesMax: endpoint.bodyBytesMax,
+        bytesMax: bodyBytesMaxOf(endpoint, request),
         valuesMax: endpoint.bodyValuesMax,
         bodyMs: dependencies.bodyMs,
         bodyType: endpoint.bodyType,
@@ -220,12 +220,15 @@ function requireSameOrigin(request: Request): void {
   if (!isSameOrigin(proof)) throw new AccessDeniedError('The request does not come from the console itself.');
 }
 
-/** Whether the body may be larger than those that other endpoints accept. A body of unknown length counts as large. */
-function mayBeLarge({ bodyBytesMax = 0 }: Endpoint, request: Request): boolean {
-  if (bodyBytesMax <= LARGE_BYTES) return false;
-  return (
-    request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > LARGE_BYTES
-  );
+/** Whether the body needs a slot for large bodies. */
+function isLarge({ bodyBytesMax = 0 }: Endpoint, request: Request): boolean {
+  return bodyBytesMax > LARGE_BYTES && Number(request.get('content-length') ?? 0) > LARGE_BYTES;
+}
+
+/** A body of unknown length has no slot for large bodies. */
+function bodyBytesMaxOf({ bodyBytesMax }: Endpoint, request: Request): number | undefined {
+  if (bodyBytesMax === undefined || request.get('transfer-encoding') === undefined) return bodyBytesMax;
+  return Math.min(bodyBytesMax, LARGE_BYTES);
 }
 
 function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'reserveMemory'> {

@@ -8,6 +8,7 @@ import {
 } from '../http/openapi/field-schemas.ts';
 import {
   accountParameter,
+  ID_ITEM,
   listParameter,
   orderParameter,
   PAGE,
@@ -23,6 +24,16 @@ import { BODY_FAILURES, failureWithReason, operationResponses, success } from '.
 import { RUN_ORDERS, RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './list-runs.ts';
 import { RUN_RELATED } from './run-response.ts';
 import { ERRORED, ERRORED_EXAMPLE, INGESTED_EXAMPLE, RUNNING, RUNNING_EXAMPLE } from './schemas-openapi.ts';
+
+const STATUS_TEXTS = [
+  ...new Set(
+    STORED_RUN_STATUSES.flatMap((word) => [
+      String(RUN_STATUSES[word].code),
+      word,
+      RUN_STATUSES[word].humanized,
+    ]),
+  ),
+];
 
 const tags = ['Jobs and runs'];
 
@@ -42,30 +53,27 @@ export const runPaths: Paths = {
       summary: 'List the runs of an account',
       description: `Newest first. \`total_count\` stops at ${RUNS_COUNT_MAX}.`,
       parameters: [
-        listParameter('id__in', 'Only these runs.', '[345,346]'),
+        listParameter('id__in', 'Only these runs.', '[345,346]', ID_ITEM),
         queryParameter('job_id', 'Only runs of this job.', integerId('Id of the job.', 12)),
         queryParameter('job_definition_id', 'The same as `job_id`.', integerId('Id of the job.', 12)),
         queryParameter('project_id', 'Only runs of this project.', integerId('Id of the project.', 3)),
-        listParameter('project_id__in', 'Only runs of these projects.', '[3]'),
+        listParameter('project_id__in', 'Only runs of these projects.', '[3]', ID_ITEM),
         queryParameter(
           'environment_id',
           'Only runs in this environment.',
           integerId('Id of the environment.', 4),
         ),
-        listParameter('environment_id__in', 'Only runs in these environments.', '[4]'),
+        listParameter('environment_id__in', 'Only runs in these environments.', '[4]', ID_ITEM),
         queryParameter('status', 'Only runs in this status, by its number or a word in any case.', {
           type: 'string',
-          enum: [
-            ...new Set(
-              STORED_RUN_STATUSES.flatMap((word) => [
-                String(RUN_STATUSES[word].code),
-                word,
-                RUN_STATUSES[word].humanized,
-              ]),
-            ),
-          ],
+          enum: STATUS_TEXTS,
         }),
-        listParameter('status__in', 'Only runs in these statuses, as of `status`.', '[10,20]'),
+        listParameter(
+          'status__in',
+          'Only runs in these statuses, as of `status`.',
+          '[10,20]',
+          STATUS_TEXTS.join('|'),
+        ),
         queryParameter(
           'deferring_run_id',
           'Only runs that defer to this run: none does.',

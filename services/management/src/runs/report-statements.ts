@@ -154,7 +154,7 @@ const startSql = (firstParameter: number, conflictClause: string) => `
   JOIN current ON current.version = s.version
   WHERE (SELECT true FROM runs r WHERE r.account_id = s.account_id AND r.id = s.id) IS NULL
   ${conflictClause}
-  RETURNING account_id, id, ${timeSql('created_at')}`;
+  RETURNING account_id, id, created_at`;
 
 /** Columns of changed runs. */
 const CHANGED_COLUMNS: UnnestColumns<RunWrite> = {
@@ -243,7 +243,7 @@ function recordSql(
   }
   if (kinds !== 'starts') {
     parts.push(`changed AS (${changeSql(firstParameter, lockClause)})`);
-    doneSelects.push('SELECT account_id, id, NULL AS created_at FROM changed');
+    doneSelects.push('SELECT account_id, id, NULL::timestamptz AS created_at FROM changed');
     firstParameter += unnestParameterCount(changedColumns(lockClause));
   }
   return `
@@ -260,7 +260,7 @@ function recordSql(
     ), opened AS (
       INSERT INTO undispatched_events (day, event_id, account_id) SELECT day, id, account_id FROM sent
     )
-    SELECT current.version, done.account_id, done.id, done.created_at FROM current LEFT JOIN done ON true`;
+    SELECT current.version, done.account_id, done.id, ${timeSql('created_at')} FROM current LEFT JOIN done ON true`;
 }
 
 const DO_NOTHING_ON_CONFLICT = 'ON CONFLICT (account_id, id) DO NOTHING';

@@ -13,13 +13,21 @@ import {
   responseObject,
   type Schema,
   schemaRef,
+  stepIndex,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { parameter, queryParameter, requestBody, withIdempotencyKey } from '../http/openapi/parameters.ts';
+import {
+  accountParameter,
+  parameter,
+  queryParameter,
+  relatedParameter,
+  requestBody,
+  withIdempotencyKey,
+} from '../http/openapi/parameters.ts';
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import type { RunStepResponse } from './step-response.ts';
 
-const { stepsMax, indexMax, nameCharactersMax, textBytesMax, runBytesMax } = RUN_STEP_LIMITS;
+const { stepsMax, nameCharactersMax, textBytesMax, runBytesMax } = RUN_STEP_LIMITS;
 
 const EXAMPLE: RunStepResponse = {
   id: 174_063_927_104_512,
@@ -62,19 +70,35 @@ const responseLog = (description: string): Schema => ({
   description: `${description} Null without one. Missing unless requested.`,
 });
 
-const INDEX: Schema = {
-  type: 'integer',
-  minimum: 0,
-  maximum: indexMax,
-  description: 'Position of the step in its run.',
-  examples: [1],
-};
+const INDEX: Schema = stepIndex();
+
+/** A step of `run_steps`. Not a component: a request schema within others would count as that of a response. */
+export const REPORTED_STEP: Schema = requestObject<ReportedRunStep>(
+  'A step of a run.',
+  {
+    index: INDEX,
+    name: requiredReportedText(
+      nameCharactersMax,
+      'Name of the step. Readers find dbt commands by the form: Invoke dbt with `dbt …`.',
+    ),
+    status: {
+      anyOf: [{ type: 'integer' }, { type: 'string' }],
+      description: `The number or the word of the status: ${STORED_RUN_STATUSES.map((word) => `${RUN_STATUSES[word].code} or ${RUN_STATUSES[word].humanized}`).join(', ')}.`,
+      examples: [10],
+    },
+    started_at: reportedTime('When it started.'),
+    finished_at: reportedTime('When it ended.'),
+    logs: reportedLog('The log.'),
+    debug_logs: reportedLog('The debug log.'),
+  },
+  ['index', 'name', 'status'],
+);
 
 /** `run_steps` of a report. */
 export function reportedSteps(description: string, isOptional: boolean): Schema {
   return {
     type: isOptional ? ['array', 'null'] : 'array',
-    items: schemaRef('RunStepToReport'),
+    items: REPORTED_STEP,
     ...(isOptional ? {} : { minItems: 1 }),
     maxItems: stepsMax,
     description: `${description} Indexes must differ; a step with an index that the run has is replaced. A run may have ${stepsMax} steps and ${runBytesMax} bytes of logs.`,
@@ -111,27 +135,6 @@ export const runStepSchemas: Record<string, Schema> = {
     ['logs', 'debug_logs'],
   ),
 
-  RunStepToReport: requestObject<ReportedRunStep>(
-    'A step of a run.',
-    {
-      index: INDEX,
-      name: requiredReportedText(
-        nameCharactersMax,
-        'Name of the step. Readers find dbt commands by the form: Invoke dbt with `dbt …`.',
-      ),
-      status: {
-        type: ['integer', 'string'],
-        description: `The number or the word of the status: ${STORED_RUN_STATUSES.map((word) => `${RUN_STATUSES[word].code} or ${RUN_STATUSES[word].humanized}`).join(', ')}.`,
-        examples: [10],
-      },
-      started_at: reportedTime('When it started.'),
-      finished_at: reportedTime('When it ended.'),
-      logs: reportedLog('The log.'),
-      debug_logs: reportedLog('The debug log.'),
-    },
-    ['index', 'name', 'status'],
-  ),
-
   RunSteps: requestObject<{ run_steps: unknown[] }>(
     'Steps of a run.',
     { run_steps: reportedSteps('The steps.', false) },
@@ -155,11 +158,7 @@ const LOG_RESPONSE: Response = {
 
 function logPath(what: string, operationId: string): Paths[keyof Paths] {
   return {
-    parameters: [
-      parameter('AccountId'),
-      parameter('RunId'),
-      { name: 'index', in: 'path', required: true, description: 'Index of the step.', schema: INDEX },
-    ],
+    parameters: [parameter('AccountId'), parameter('RunId'), parameter('StepIndex')],
     get: {
       operationId,
       tags,
@@ -181,7 +180,8 @@ export const runStepPaths: Paths = {
       description: 'All of them, by their index, with their logs.',
       parameters: [
         queryParameter('logs', 'Whether the steps have their logs. Default: true.', { type: 'boolean' }),
-        queryParameter('include_related', 'Adds the debug logs.', { type: 'string', enum: ['debug_logs'] }),
+        relatedParameter(['run_steps', 'debug_logs']),
+        accountParameter(),
       ],
       responses: operationResponses(
         'runs',

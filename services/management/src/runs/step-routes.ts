@@ -18,8 +18,10 @@ import {
 } from '../http/endpoint.ts';
 import type { EndpointResponse } from '../http/envelope.ts';
 import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import { accountIdOf, booleanValue } from '../http/filter-readers.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
-import { oneOf, QueryReader, trueOrFalse } from '../http/query-parameters.ts';
+import { relatedNames } from '../http/include-related.ts';
+import { QueryReader } from '../http/query-parameters.ts';
 import { LEASE_MS } from './run-requests.ts';
 import { findRun } from './statements.ts';
 import { loadRunSteps, loadStepText, reportSteps, type StepTextName } from './step-statements.ts';
@@ -82,8 +84,10 @@ async function list(
 ): Promise<EndpointResponse> {
   const runId = runIdOf(param);
   const reader = new QueryReader(query);
-  const withLogs = reader.optional('logs', trueOrFalse) ?? true;
-  const withDebugLogs = reader.optional('include_related', oneOf(['debug_logs'])) !== null;
+  reader.filter('account_id', accountIdOf(account.id));
+  const withLogs = reader.filter('logs', booleanValue) ?? true;
+  const names = reader.list('include_related', relatedNames(['run_steps', 'debug_logs']));
+  const withDebugLogs = names?.has('debug_logs') ?? false;
   reader.check();
   if ((await findRun(pool, account.id, runId)) === null) throw new NotFoundError();
   const texts = { withLogs, withDebugLogs, reserveMemory };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createCredential, credentialKind, hashCredential } from '@runhook/database';
 import { failure, type Harness, startHarness, type TestAccount, type TestUser } from '../harness.ts';
+import { V2_STATUS } from '../v2-status.ts';
 
 const INVALID = { status: 401, json: failure(401, 'Invalid token.') };
 
@@ -35,7 +36,7 @@ describe('rotating one’s own API key', () => {
     const { api_key: apiKey } = json.data;
     expect({ status, json }).toEqual({
       status: 200,
-      json: { data: { user_id: user.id, api_key: apiKey }, status: { code: 200 } },
+      json: { data: { user_id: user.id, api_key: apiKey }, status: { code: 200, ...V2_STATUS } },
     });
     expect(credentialKind(apiKey)).toBe('user');
     expect(await list(user.apiKey)).toMatchObject(INVALID);

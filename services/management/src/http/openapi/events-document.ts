@@ -6,7 +6,7 @@ import {
   JOB_RUN_EVENTS,
   type PublishedEvent,
 } from '@runhook/contract';
-import { reportedSteps, runStepSchemas } from '../../runs/step-openapi.ts';
+import { reportedSteps } from '../../runs/step-openapi.ts';
 import { integerId, type PropertiesOf, prefixedId, type Schema } from './field-schemas.ts';
 import { bodyExample, payloadSchemas, runData, typeName } from './webhooks.ts';
 
@@ -25,11 +25,10 @@ function allowAdditionalProperties(schema: Schema): Schema {
   return { ...rest, properties: Object.fromEntries(openEntries) };
 }
 
-const { items: _, ...STEP_LIST } = reportedSteps(
+const RUN_STEPS = reportedSteps(
   'Steps of the run, which are on record before the event is sent, at most 256 KiB. Steps that do not match are left out.',
   true,
 );
-const RUN_STEPS: Schema = { ...STEP_LIST, items: runStepSchemas.RunStepToReport ?? {} };
 
 function publishedEvent(eventType: EventType): Schema {
   const properties: PropertiesOf<PublishedEvent & { run_steps: unknown }> = {

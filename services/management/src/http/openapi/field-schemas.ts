@@ -1,3 +1,5 @@
+import { RUN_STEP_LIMITS } from '@runhook/contract';
+
 /** A schema in JSON Schema 2020-12, the dialect of OpenAPI 3.1: the keywords that the document uses. */
 export interface Schema {
   $ref?: string;
@@ -139,6 +141,18 @@ export function idText(description: string, example: string): Schema {
 /** A numeric id as a number that is exact in JSON. */
 export function integerId(description: string, example: number): Schema {
   return { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description, examples: [example] };
+}
+
+/** Index of a step of a run. */
+export function stepIndex(): Schema {
+  const { indexMax: maximum } = RUN_STEP_LIMITS;
+  return {
+    type: 'integer',
+    minimum: 0,
+    maximum,
+    description: 'Position of the step in its run.',
+    examples: [1],
+  };
 }
 
 export function count(description: string): Schema {

@@ -11,6 +11,7 @@ import {
   type Response,
   type Schema,
   schemaRef,
+  stepIndex,
 } from './field-schemas.ts';
 import { failure, failureWithReason } from './responses.ts';
 
@@ -37,6 +38,7 @@ export const PARAMETERS = {
   ProjectId: pathParameter('project_id', integerId('Id of the project.', 3)),
   EnvironmentId: pathParameter('environment_id', integerId('Id of the environment.', 4)),
   RunId: pathParameter('run_id', integerId('Id of the run.', 345)),
+  StepIndex: pathParameter('index', stepIndex()),
   SessionId: pathParameter('session_id', SESSION_ID),
   IdempotencyKey: {
     name: 'Idempotency-Key',
@@ -87,28 +89,52 @@ export function accountParameter(): Parameter {
   return queryParameter('account_id', 'The account of the path.', integerId('Id of the account.', 1));
 }
 
-/** A list, for which clients of this API family have several spellings. */
-export function listParameter(name: string, description: string, example: string): Parameter {
+/** Pattern of an id, for {@link listParameter}. */
+export const ID_ITEM = '[1-9][0-9]{0,15}';
+
+/**
+ * A list, for which clients of this API family have several spellings.
+ * @param item pattern of an item; any text when omitted
+ */
+export function listParameter(name: string, description: string, example: string, item?: string): Parameter {
+  const quoted = `["']?(?:${item})["']?`;
+  const list = `(?:${quoted}(?:, ?${quoted}){0,${LIMIT_MAX - 1}})?`;
   return queryParameter(
     name,
     `${description} Items are separated by commas, with or without brackets and quotes; the parameter may be repeated. Empty and \`[]\`: no filter.`,
-    { type: 'string', examples: [example] },
+    {
+      type: 'string',
+      ...(item !== undefined && { pattern: `^(?:${list}|\\[${list}\\])$` }),
+      examples: [example],
+    },
   );
 }
+
+const RANGE_TIME =
+  '["\']?\\d{4}-\\d{2}-\\d{2}(?:[T ]\\d{2}:\\d{2}(?::\\d{2}(?:\\.\\d{1,9})?)?(?:Z|[+-]\\d{2}:\\d{2})?)?["\']?';
 
 /** A range of times. */
 export function rangeParameter(name: string, description: string): Parameter {
   return queryParameter(
     name,
     `${description}, both inclusive. A time that was reported in whole seconds matches from the second of the lower end on.`,
-    { type: 'string', examples: ['["2026-11-20T10:00:00.123456+00:00","2026-11-20T11:00:00+00:00"]'] },
+    {
+      type: 'string',
+      pattern: `^(?:\\[${RANGE_TIME}, ?${RANGE_TIME}\\])?$`,
+      examples: ['["2026-11-20T10:00:00.123456+00:00","2026-11-20T11:00:00+00:00"]'],
+    },
   );
 }
 
 /** @param names the closed list */
 export function relatedParameter(names: readonly string[]): Parameter {
   const known = names.map((name) => `\`${name}\``).join(', ');
-  return listParameter('include_related', `Related objects to include: ${known}.`, `["${names[0]}"]`);
+  return listParameter(
+    'include_related',
+    `Related objects to include: ${known}.`,
+    `["${names[0]}"]`,
+    names.join('|'),
+  );
 }
 
 /** @param where completes "Only rows that have this text …" */
