@@ -186,8 +186,9 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
   }
 
   test('executes a triggered run, reports its steps, and all events are delivered', async () => {
-    startRunner();
     const runId = await trigger('quick', { cause: 'A test' });
+    expect(await call('GET', '/api/v3', `/webhooks/run/${runId}/events`)).toEqual([]);
+    startRunner();
     await hasStatus(runId, 10);
     expect(await read(runId)).toMatchObject({
       reason: 'A test',

@@ -40,7 +40,11 @@ async function executeSteps(run: ClaimedRun, commands: readonly Command[]): Prom
     const endedSteps: ReportedRunStep[] = [{ ...step, status, finished_at: new Date().toISOString(), logs }];
     if (failure !== null)
       for (let next = position + 1; next < commands.length; next += 1)
-        endedSteps.push({ index: next + 1, name: commandStepName(commands[next] as Command), status: CANCELLED });
+        endedSteps.push({
+          index: next + 1,
+          name: commandStepName(commands[next] as Command),
+          status: CANCELLED,
+        });
     await run.reportSteps(endedSteps);
     if (failure !== null) return failure;
   }
