@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,6 +20,14 @@ import { reconcileRunRequests } from '../services/dispatcher/src/maintenance/run
 import { type ServiceInProcess, startServiceInProcess } from './services-in-process.ts';
 
 const EXAMPLES = fileURLToPath(new URL('../examples/job-runner/', import.meta.url));
+
+const PYTHON_SOURCES = fileURLToPath(new URL('../packages/python/src', import.meta.url));
+
+/** Returns a Python that the package supports; null without one. */
+function findPython(): string | null {
+  const check = 'import sys; sys.exit(sys.version_info < (3, 9))';
+  return spawnSync('python3', ['-c', check]).status === 0 ? 'python3' : null;
+}
 
 /** Prints a line and waits until the file of its argument exists. */
 const WAIT_SCRIPT = `
@@ -140,6 +148,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
         RUNHOOK_URL: management.url,
         RUNHOOK_TOKEN: token,
         ...(hasQueue && { QUEUE_URL: queueUrl }),
+        ...variables,
       },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
@@ -213,6 +222,35 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
     const forbidden = await trigger('quick', { steps_override: ['rm -rf x'] });
     await hasStatus(forbidden, 20);
     expect((await read(forbidden)).status_message).toContain('may not execute "rm"');
+  });
+
+  // The runner in Python uses REST only.
+  const python = findPython();
+  (hasQueue || python === null ? test.skip : test)('in Python executes, fails and cancels runs', async () => {
+    const packages = join(folder, 'python');
+    await mkdir(join(packages, 'runhook-0.1.0.dist-info'), { recursive: true });
+    const metadata = 'Metadata-Version: 2.1\nName: runhook\nVersion: 0.1.0\n';
+    await writeFile(join(packages, 'runhook-0.1.0.dist-info', 'METADATA'), metadata);
+    const runner = startRunner([python ?? '', join(EXAMPLES, 'python/runner.py')], {
+      PYTHONPATH: `${PYTHON_SOURCES}:${packages}`,
+      PYTHONDONTWRITEBYTECODE: '1',
+    });
+    const quick = await trigger('quick');
+    await hasStatus(quick, 10);
+    expect(await read(quick)).toMatchObject({
+      run_steps: [{ index: 1, status: 10, logs: '42 models built\n' }],
+    });
+    const failing = await trigger('failing');
+    await hasStatus(failing, 20);
+    expect(await read(failing)).toMatchObject({ status_message: '3 rows have no customer' });
+    const waiting = await trigger('waiting');
+    await hasStatus(waiting, 3);
+    await post(`/runs/${waiting}/cancel/`);
+    const next = await trigger('quick');
+    await hasStatus(next, 10);
+    await received(failing, ['started', 'errored', 'completed']);
+    await received(waiting, ['started']);
+    expect(runner.errors()).toBe('');
   });
 
   test('another runner finishes the run of one that hangs, which gets a 409 when it returns', async () => {
