@@ -167,6 +167,23 @@ test('listen forwards each delivery once to localhost, and replays the deliverie
   });
 });
 
+test('commands create, show, change and delete jobs', async () => {
+  const options = ['--project', 'Analytics', '--environment', 'Production', '--step', 'dbt build'];
+  const { id, project_id } = await json(0, 'jobs', 'create', '--name', 'Weekly', ...options);
+  expect(await json(0, 'jobs', 'list', '--search', 'weekly', '--project', `${project_id}`)).toMatchObject([
+    { id, name: 'Weekly', execute_steps: ['dbt build'] },
+  ]);
+  const updated = await runhook('jobs', 'update', `${id}`, '--step', 'dbt seed', '--step', 'dbt run');
+  expect(updated.stdout).toMatch(/^step: +dbt seed\nstep: +dbt run$/m);
+  await json(0, 'webhooks', 'create', '--name', 'Of one job', '--endpoint', endpoint.url, '--job', `${id}`);
+  expect(await runhook('jobs', 'delete', `${id}`)).toMatchObject({ code: 2 });
+  expect((await runhook('jobs', 'delete', `${id}`, '--yes')).stdout).toMatch(
+    /^Deleted Weekly \(\d+\)\.\nWebhook Of one job \(wsu_\w{27}\) still lists it\.\n$/,
+  );
+  expect(await runhook('jobs', 'get', `${id}`)).toMatchObject({ code: 1, stderr: `error: There is no job ${id}.\n` });
+  await runhook('webhooks', 'delete', 'Of one job', '--yes');
+});
+
 test('commands show and change webhooks, deliveries and runs', async () => {
   expect(await json(0, 'webhooks', 'list', '--search', 'Pager')).toMatchObject([{ name: 'Pager' }]);
   const listed = await runhook('webhooks', 'list');

@@ -172,7 +172,7 @@ async function ensureJobs({ prisma, store }: Seeding, accountId: number): Promis
   const jobs: JobView[] = [];
   for (const name of JOBS) {
     const row = await prisma.job.findFirst({
-      where: { accountId: BigInt(accountId), name },
+      where: { accountId: BigInt(accountId), name, deletedAt: null },
       orderBy: { id: 'asc' },
       include: { project: true, environment: true },
     });

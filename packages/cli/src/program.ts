@@ -12,18 +12,18 @@ import {
 } from './command.ts';
 import { completionCommand, completions } from './completion.ts';
 import { doctorCommand } from './doctor.ts';
+import { jobsGroup } from './jobs.ts';
 import { listenCommand } from './listen.ts';
 import { deliveriesGroup, runsGroup } from './log.ts';
-import { jobsGroup } from './run-actions.ts';
 import { sendCommand, verifyCommand } from './send-and-verify.ts';
 import { webhooksGroup } from './webhooks.ts';
 
 const NAME = 'runhook';
 const COMMANDS = [listenCommand, sendCommand, verifyCommand, doctorCommand, completionCommand] as Command[];
-const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, runsGroup, jobsGroup];
+const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, jobsGroup, runsGroup];
 
 const DESCRIPTION =
-  'Runhook from the command line: forward deliveries to your own machine, check signatures, manage webhooks, deliveries and runs, and check an installation.';
+  'Runhook from the command line: forward deliveries to your own machine, check signatures, manage webhooks, deliveries, jobs and runs, and check an installation.';
 const EXAMPLES = [
   'listen --webhook "Production pager" --forward http://localhost:8080/hook',
   'send --to http://localhost:8080/hook',

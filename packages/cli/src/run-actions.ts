@@ -1,6 +1,6 @@
 import type { Schemas } from '@runhook/client';
 import { printable } from '@runhook/runtime/terminal-text';
-import { type Command, type CommandGroup, type Context, option, UsageError } from './command.ts';
+import { type Command, type Context, option, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions } from './connection.ts';
 import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './run-reference.ts';
 
@@ -54,7 +54,7 @@ interface TriggerOptions extends ConnectionOptions {
   sha?: string;
 }
 
-const runJob: Command<TriggerOptions> = {
+export const runJob: Command<TriggerOptions> = {
   name: 'run',
   summary: 'trigger a run of a job',
   description: 'Queues a run of a job, which a runner executes.',
@@ -77,10 +77,4 @@ const runJob: Command<TriggerOptions> = {
       .catch(notFound(`job ${jobId}`));
     return await writeRun(context, run, 'is triggered');
   },
-};
-
-export const jobsGroup: CommandGroup = {
-  name: 'jobs',
-  summary: 'run',
-  commands: [runJob] as Command[],
 };

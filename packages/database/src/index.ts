@@ -37,7 +37,13 @@ export {
   parseStored,
   permissionSetsOf,
 } from './identity.ts';
-export { createJob, insertJob, type JobView, jobView } from './jobs.ts';
+export {
+  createJob,
+  findOrCreateEnvironment,
+  findOrCreateProject,
+  type JobView,
+  jobView,
+} from './jobs.ts';
 export { readLockCapacity } from './lock-capacity.ts';
 export {
   type Database,

@@ -24,29 +24,46 @@ export async function createJob(prisma: PrismaClient, job: NewJob): Promise<JobV
 }
 
 /** Creates a job, and its project and environment if the account has none with that name. */
-export async function insertJob(transaction: Prisma.TransactionClient, job: NewJob): Promise<JobView> {
+async function insertJob(transaction: Prisma.TransactionClient, job: NewJob): Promise<JobView> {
   const accountId = BigInt(job.accountId);
-  // Prisma makes an upsert one atomic statement only if `update` is not empty; otherwise it selects, then inserts. The
-  // upsert locks the row and makes concurrent inserts of jobs wait, so it runs only when no row was found.
-  const upsertArguments = (name: string) => ({
-    where: { accountId_name: { accountId, name } },
-    create: { accountId, name },
-    update: { name },
-  });
-  const [projectUpsert, environmentUpsert] = [
-    upsertArguments(job.projectName),
-    upsertArguments(job.environmentName),
-  ];
-  const project =
-    (await transaction.project.findUnique({ where: projectUpsert.where })) ??
-    (await transaction.project.upsert(projectUpsert));
-  const environment =
-    (await transaction.environment.findUnique({ where: environmentUpsert.where })) ??
-    (await transaction.environment.upsert(environmentUpsert));
+  const project = await findOrCreateProject(transaction, accountId, job.projectName);
+  const environment = await findOrCreateEnvironment(transaction, accountId, job.environmentName);
   const created = await transaction.job.create({
     data: { accountId, name: job.name, projectId: project.id, environmentId: environment.id },
   });
   return jobView({ ...created, project, environment });
+}
+
+export async function findOrCreateProject(
+  transaction: Prisma.TransactionClient,
+  accountId: bigint,
+  name: string,
+): Promise<Prisma.ProjectModel> {
+  const upsert = upsertArguments(accountId, name);
+  const found = await transaction.project.findUnique({ where: upsert.where });
+  return found ?? (await transaction.project.upsert(upsert));
+}
+
+export async function findOrCreateEnvironment(
+  transaction: Prisma.TransactionClient,
+  accountId: bigint,
+  name: string,
+): Promise<Prisma.EnvironmentModel> {
+  const upsert = upsertArguments(accountId, name);
+  const found = await transaction.environment.findUnique({ where: upsert.where });
+  return found ?? (await transaction.environment.upsert(upsert));
+}
+
+/**
+ * Prisma makes an upsert one atomic statement only if `update` is not empty; otherwise it selects, then inserts. The
+ * upsert locks the row and makes concurrent inserts of jobs wait, so it runs only when no row was found.
+ */
+function upsertArguments(accountId: bigint, name: string) {
+  return {
+    where: { accountId_name: { accountId, name } },
+    create: { accountId, name },
+    update: { name },
+  };
 }
 
 export function jobView(row: {

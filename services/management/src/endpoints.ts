@@ -26,6 +26,7 @@ import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
 import { findPrincipal, PrincipalCache } from './identity/find-principal.ts';
 import type { TokenUses } from './identity/token-uses.ts';
 import { tokensEndpoint } from './identity/tokens.ts';
+import { whoAmIEndpoints } from './identity/whoami.ts';
 import { jobsEndpoints } from './jobs/routes.ts';
 import type { ManagementMetrics } from './metrics.ts';
 import { type Oidc, openOidc, withoutPasswords } from './oidc/open-oidc.ts';
@@ -245,7 +246,7 @@ export function createEndpoints(
     ratesEndpoint({ prisma, reads }),
     incidentsEndpoint({ prisma, reads }),
     serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
-    ...jobsEndpoints({ prisma, jobsMax: settings.jobsPerAccount }),
+    ...jobsEndpoints({ prisma, reads, baseUrl, jobsMax: settings.jobsPerAccount }),
     // Before the paths of one run, which match `runs/claim` as well.
     ...claimEndpoints({ pool, runs, waits: runWaits, baseUrl, leaseMs: leaseMs ?? LEASE_MS }),
     ...triggerEndpoints({ runs, triggers, waits: runWaits, baseUrl }),
@@ -254,6 +255,7 @@ export function createEndpoints(
     ...runStepsEndpoints({ pool, stepsBytesMax, leaseMs }),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
+    ...whoAmIEndpoints({ prisma }),
     ...auditEndpoints({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
     tokensEndpoint({ prisma }),

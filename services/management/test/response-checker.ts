@@ -10,6 +10,7 @@ import type {
   Schema,
 } from '../src/http/openapi/field-schemas.ts';
 import { microsFromText } from '../src/http/query-parameters.ts';
+import { unservedMethodError } from '../src/http/unserved-routes.ts';
 
 /** Base URI of the document in both validators. */
 const DOCUMENT = 'https://openapi.invalid/';
@@ -35,7 +36,7 @@ export type SchemaChecker = (schema: Schema, value: unknown, pathPrefix: string)
 /**
  * Compares responses of the API with its OpenAPI document: the operation must list the status, headers and body must be
  * as described, and an accepted request must be valid. A path below `/api/` without an entry must be a 404, another
- * method of a listed path a 405. A 500 is always a problem.
+ * method of a listed path a 405, or a 404 if the API family has it. A 500 is always a problem.
  */
 export function createResponseChecker(document: OpenApiDocument): ResponseChecker {
   const check = createSchemaChecker(document);
@@ -157,7 +158,13 @@ function documented(document: OpenApiDocument, { method, path, status }: Exchang
   if (!item)
     return { response: status === 404 ? responses.NotFound : undefined, listed: 'the path has no entry' };
   if (!operation) {
-    const response = status === 405 ? responses.MethodNotAllowed : undefined;
+    const isUnserved = unservedMethodError(method, pathnameOf(path)) !== null;
+    const response =
+      isUnserved && status === 404
+        ? responses.NotFound
+        : status === 405
+          ? responses.MethodNotAllowed
+          : undefined;
     return { response, listed: 'the path has no such method' };
   }
   const found = operation.responses[status];

@@ -42,6 +42,7 @@ const BY_HAND: Record<string, string> = {
   'runs/list-runs.ts': 'runs are read with the columns that the hot path uses.',
   'runs/published-events.ts':
     'this is the hot path, where one statement records the events of concurrent calls.',
+  'runs/recent-runs.ts': 'DISTINCT ON returns the latest run of each job, from a bounded number of runs.',
   'runs/report-statements.ts':
     'this is the hot path, where one statement records the reports of many runners.',
   'runs/claims.ts': 'the run that a lease names is changed only if it has not ended meanwhile.',

@@ -84,7 +84,11 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
     dispatcher: 'SELECT (id, expires_at), UPDATE (expires_at), DELETE',
   },
   incidents: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
-  jobs: { management: 'SELECT, INSERT', dispatcher: 'SELECT, UPDATE (created_at), DELETE' },
+  jobs: {
+    management:
+      'SELECT, INSERT, UPDATE (name, project_id, environment_id, definition, updated_at, deleted_at)',
+    dispatcher: 'SELECT, UPDATE (created_at), DELETE',
+  },
   log_retention: { management: 'SELECT', dispatcher: 'SELECT' },
   logged_attempts: { management: 'SELECT' },
   memberships: {

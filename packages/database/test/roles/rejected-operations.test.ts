@@ -88,6 +88,7 @@ const REJECTED = {
     'DELETE FROM audit_entries',
     'DELETE FROM subscriptions',
     'DELETE FROM runs',
+    'DELETE FROM jobs',
     'DELETE FROM incidents',
     'DELETE FROM deliveries_default',
     'SELECT * FROM events_default',

@@ -107,7 +107,8 @@ const DELETE_RUN_REQUESTS = {
 const AUDIT_RETENTION_DAYS = 365;
 
 /**
- * Deletes jobs that are older than the retention of runs and have neither runs nor a webhook that names them. A separate
+ * Deletes jobs that are older than the retention of runs and have neither runs nor a webhook that names them, unless
+ * their definition was set: users expect to find such a job, however rarely it runs, until they delete it. A separate
  * task, because each batch may read all runs: no index has their job. Safe to run concurrently.
  * @returns the number of deleted jobs
  */
@@ -126,6 +127,7 @@ const DELETE_JOBS = {
     DELETE FROM jobs WHERE id IN (
       SELECT j.id FROM jobs j
       WHERE j.created_at < now() - $1::int * interval '1 day'
+        AND (j.definition IS NULL OR j.deleted_at IS NOT NULL)
         AND NOT EXISTS (SELECT FROM runs r WHERE r.account_id = j.account_id AND r.job_id = j.id)
         AND NOT EXISTS (
           SELECT FROM subscriptions s

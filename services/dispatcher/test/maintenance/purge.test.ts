@@ -207,7 +207,7 @@ test('entries of the audit log are deleted after a year, and not before', async 
   expect(await database.prisma.auditEntry.findMany()).toMatchObject([{ targetId: '364' }]);
 });
 
-test('old jobs without runs are deleted in batches, but not those that a webhook names', async () => {
+test('old jobs without runs are deleted in batches, but not those that a webhook names or a user defined', async () => {
   const { id: subscriptionId } = await seedSubscription(database, {
     accountId,
     clientUrl: 'https://receiver.example.com/',
@@ -222,11 +222,22 @@ test('old jobs without runs are deleted in batches, but not those that a webhook
   const named = await addJob('named by a webhook', 400);
   const used = await addJob('with a run', 400);
   await addJob('young', 300);
+  const defined = await addJob('defined by a user', 400);
+  const hidden = await addJob('defined and deleted by a user', 400);
+  await database.pool.query(`UPDATE jobs SET definition = '{}' WHERE id = ANY ($1)`, [[defined, hidden]]);
+  await database.pool.query('UPDATE jobs SET deleted_at = now() WHERE id = $1', [hidden]);
   for (const name of ['unused', 'unused, too', 'the third']) await addJob(name, 400);
   await database.pool.query('UPDATE subscriptions SET job_ids = $1 WHERE id = $2', [[named], subscriptionId]);
   await reportRuns(1, 1);
   await database.pool.query('UPDATE runs SET job_id = $1', [used]);
-  expect(await purgeJobs(dispatcher.pool, { runRetentionDays: 365, batchSize: 2 })).toBe(3);
+  expect(await purgeJobs(dispatcher.pool, { runRetentionDays: 365, batchSize: 2 })).toBe(4);
   const left = (await database.prisma.job.findMany()).map(({ name }) => name).sort();
-  expect(left).toEqual(['Hourly load', 'Nightly build', 'named by a webhook', 'with a run', 'young']);
+  expect(left).toEqual([
+    'Hourly load',
+    'Nightly build',
+    'defined by a user',
+    'named by a webhook',
+    'with a run',
+    'young',
+  ]);
 });

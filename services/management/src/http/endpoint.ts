@@ -143,6 +143,8 @@ export const READ_TOKENS: Access = { action: 'read_tokens', webhooks: false, met
 export const READ_RUNS: Access = { action: 'read', webhooks: false, metered: false };
 export const REPORT_RUNS: Access = { action: 'report_runs', webhooks: false, metered: false };
 export const TRIGGER_RUNS: Access = { action: 'trigger_runs', webhooks: false, metered: false };
+/** Access to changes of jobs: metered, because all processes then read their cached callers and jobs again. */
+export const CHANGE_JOBS: Access = { ...REPORT_RUNS, metered: true };
 
 const UNAVAILABLE = {
   plan: 'Webhooks are available on the Team and Enterprise plans only.',

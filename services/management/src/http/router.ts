@@ -38,6 +38,7 @@ import { type LimitResult, requestLimitKey } from './limits.ts';
 import { withLongPolls } from './long-poll.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { recordCaller, requestState } from './request-telemetry.ts';
+import { unservedMethodError } from './unserved-routes.ts';
 
 /** Components that every request passes before its endpoint. */
 export interface RouterDependencies extends Authentication {
@@ -67,7 +68,10 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
     router.all(path, async (request, response) => {
       requestState(response).route = path;
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
-      if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
+      if (!endpoint) {
+        const { method } = request;
+        throw unservedMethodError(method, request.path) ?? new MethodNotAllowedError(method, allowed);
+      }
       const admit = () =>
         respondWithinDeadline(deadlineMs, new CommitGuard(), () =>
           admitCached(endpoint, dependencies, request, response),

@@ -12,6 +12,7 @@ import { docsRoutes } from './openapi/docs-page.ts';
 import { type Log, logRequests, measureRequests, traceRequests } from './request-telemetry.ts';
 import { mountEndpoints, type RouterDependencies } from './router.ts';
 import { securityTxtRoutes } from './security-txt.ts';
+import { unservedPathError } from './unserved-routes.ts';
 
 export interface HttpAppParts {
   endpoints: readonly Endpoint[];
@@ -67,8 +68,8 @@ export function createHttpApp(parts: HttpAppParts): Express {
   app.use(securityTxtRoutes(securityContacts));
   app.use(mountEndpoints(endpoints, routing));
   if (consoleFolder) app.use(consoleRoutes(consoleFolder));
-  app.use(() => {
-    throw new NotFoundError();
+  app.use((request) => {
+    throw unservedPathError(request.method, request.path) ?? new NotFoundError();
   });
   app.use(mapErrors(log));
   return app;

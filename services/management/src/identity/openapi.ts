@@ -1,6 +1,8 @@
 import { DEPLOYMENTS, PLANS } from '@runhook/contract';
+import { LICENSES, PERMISSION_SETS } from '@runhook/database';
 import {
   integerId,
+  nullable,
   type Operation,
   type PathItem,
   type Paths,
@@ -16,6 +18,7 @@ import { PAGE, parameter } from '../http/openapi/parameters.ts';
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import type { AccountView } from './accounts.ts';
 import type { Profile } from './api-key.ts';
+import type { CallerPermission, WhoAmI } from './whoami.ts';
 
 export const ACCOUNT_EXAMPLE: AccountView = {
   id: 1,
@@ -69,6 +72,30 @@ const getAccount = (operationId: string): PathItem => ({
   },
 });
 
+const WHO_AM_I_EXAMPLE: WhoAmI = {
+  user: {
+    id: ADA.user_id,
+    email: ADA.email,
+    name: ADA.name,
+    first_name: 'Ada',
+    last_name: '',
+    permissions: [{ account_id: 1, license_type: 'developer', permission_sets: ['admin'], groups: [] }],
+  },
+  service_token: null,
+};
+
+const whoAmI = (operationId: string): Operation => ({
+  operationId,
+  tags,
+  summary: 'Get the caller',
+  description: 'The user or service token that calls, and its permissions by account. Never a secret.',
+  responses: operationResponses(
+    'caller',
+    { 200: success(200, 'The caller.', schemaRef('WhoAmI'), WHO_AM_I_EXAMPLE) },
+    [400],
+  ),
+});
+
 /** Paths of the OpenAPI document; see docs/contract.md#identity. */
 export const identityPaths: Paths = {
   '/api/v2/users/{user_id}/apikey': {
@@ -103,6 +130,9 @@ export const identityPaths: Paths = {
   '/api/v2/accounts/{account_id}': getAccount('getAccount'),
   '/api/v3/accounts': { get: listAccounts('listAccountsV3') },
   '/api/v3/accounts/{account_id}': getAccount('getAccountV3'),
+
+  '/api/v2/whoami': { get: whoAmI('whoAmI') },
+  '/api/v3/whoami': { get: whoAmI('whoAmIV3') },
 
   '/api/v3/profile': {
     get: {
@@ -148,10 +178,52 @@ export const userProperties = {
   name: text('Name of the user.'),
 };
 
+const PERMISSIONS: Schema = {
+  type: 'array',
+  items: responseObject<CallerPermission>('The permissions in one account.', {
+    account_id: integerId('The account.', 1),
+    license_type: {
+      anyOf: [{ type: 'string', enum: LICENSES }, { type: 'null' }],
+      description: 'The licence of a user; null for a service token.',
+    },
+    permission_sets: {
+      type: 'array',
+      items: { type: 'string', enum: PERMISSION_SETS },
+      description: 'The permission sets.',
+    },
+    groups: { type: 'array', items: { type: 'string' }, maxItems: 0, description: 'Always empty.' },
+  }),
+  description: 'Permissions by account.',
+};
+
 export const identitySchemas: Record<string, Schema> = {
   Account: responseObject<AccountView>('An account of the caller.', accountProperties),
 
   Profile: responseObject<Profile>('The profile of the caller.', { ...userProperties, api_key: API_KEY }),
+
+  WhoAmI: responseObject<WhoAmI>('The caller: a user or a service token, the other one is null.', {
+    user: {
+      ...responseObject<NonNullable<WhoAmI['user']>>('The user.', {
+        id: userProperties.user_id,
+        email: userProperties.email,
+        name: userProperties.name,
+        first_name: text('First word of the name.'),
+        last_name: text('The other words of the name.'),
+        permissions: PERMISSIONS,
+      }),
+      type: ['object', 'null'],
+    },
+    service_token: {
+      ...responseObject<NonNullable<WhoAmI['service_token']>>('The service token.', {
+        id: integerId('Id of the token.', 3),
+        name: text('Name of the token.'),
+        account_id: integerId('Its account.', 1),
+        expires_at: nullable(secondsTime('When it expires; null: never.')),
+        permissions: PERMISSIONS,
+      }),
+      type: ['object', 'null'],
+    },
+  }),
 
   RotatedApiKey: responseObject<{ user_id: number; api_key: string }>('The new key.', {
     user_id: userProperties.user_id,

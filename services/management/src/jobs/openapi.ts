@@ -1,7 +1,9 @@
-import type { JobView } from '@runhook/database';
 import {
   integerId,
+  microsecondsTime,
   type Paths,
+  type PropertiesOf,
+  prefixedId,
   requestObject,
   requiredName,
   responseObject,
@@ -10,21 +12,30 @@ import {
   text,
 } from '../http/openapi/field-schemas.ts';
 import {
+  accountParameter,
   orderParameter,
   PAGE,
   parameter,
   queryParameter,
+  relatedParameter,
   requestBody,
   searchParameter,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { LIMIT_MAX } from '../http/query-parameters.ts';
-import { JOB_NAME_CHARACTERS_MAX, JOB_ORDERS, type JobFields, type JobResponse } from './routes.ts';
+import { JOB_RELATED, type JobWithRelated } from './add-related.ts';
+import { definitionOf } from './definition.ts';
+import { DEFINITION_PROPERTIES, DEFINITION_REQUEST_PROPERTIES } from './definition-openapi.ts';
+import { JOB_ORDERS } from './job-list.ts';
+import { JOB_NAME_CHARACTERS_MAX, type JobFields } from './job-request.ts';
+import type { JobResponse } from './job-response.ts';
+import type { WebhookOfJob } from './job-writes.ts';
+import { idsFilter, NAME_FILTERS, STATE_FILTER } from './list-openapi.ts';
 
 const tags = ['Jobs and runs'];
 
-const JOB_EXAMPLE: JobView = {
+const JOB_EXAMPLE: JobResponse = {
   id: 12,
   account_id: 1,
   name: 'Nightly',
@@ -32,17 +43,24 @@ const JOB_EXAMPLE: JobView = {
   project_name: 'Analytics',
   environment_id: 4,
   environment_name: 'Production',
+  ...definitionOf({ execute_steps: ['dbt build'] }),
+  generate_sources: false,
+  raw_dbt_version: null,
+  is_deferrable: false,
+  deactivated: false,
+  is_system: false,
+  state: 1,
+  created_at: '2026-01-15T08:00:00.000000Z',
+  updated_at: '2026-01-15T08:00:00.000000Z',
 };
 
-const { name, project_name, environment_name } = JOB_EXAMPLE;
+const { name, project_name, environment_name, execute_steps } = JOB_EXAMPLE;
 
-const RELATED = queryParameter(
-  'include_related',
-  'Related objects to include: `project`, `environment` or both, separated by commas, with or without brackets. Other names are ignored.',
-  { type: 'string', examples: ['[environment]'] },
-);
+const WRITERS = 'Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.';
 
-/** Paths of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
+const RELATED = relatedParameter(JOB_RELATED);
+
+/** Paths of the OpenAPI document; see docs/contract.md#jobs. */
 export const jobPaths: Paths = {
   '/api/v2/accounts/{account_id}/jobs': {
     parameters: [parameter('AccountId')],
@@ -53,17 +71,23 @@ export const jobPaths: Paths = {
       description: 'Newest first.',
       parameters: [
         searchParameter('in their name, or whose id begins with it'),
+        ...NAME_FILTERS,
         queryParameter('ids', `Only these jobs, at most ${LIMIT_MAX}. Unknown ids are ignored.`, {
           type: 'string',
           pattern: '^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$',
           examples: ['12,13'],
         }),
+        idsFilter('id__in', 'Only these jobs.'),
         queryParameter('project_id', 'Only jobs of this project.', integerId('Id of the project.', 3)),
+        idsFilter('project_id__in', 'Only jobs of these projects.'),
         queryParameter(
           'environment_id',
           'Only jobs of this environment.',
           integerId('Id of the environment.', 4),
         ),
+        idsFilter('environment_id__in', 'Only jobs of these environments.'),
+        STATE_FILTER,
+        accountParameter(),
         orderParameter(JOB_ORDERS, 'Default: newest first.'),
         RELATED,
         ...PAGE,
@@ -78,9 +102,13 @@ export const jobPaths: Paths = {
       operationId: 'createJob',
       tags,
       summary: 'Create a job',
-      description:
-        'Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.',
-      requestBody: requestBody('JobFields', 'The new job.', { name, project_name, environment_name }),
+      description: `Project and environment are each given by id or by name; the ids must be of this account. ${WRITERS}`,
+      requestBody: requestBody('JobFields', 'The new job.', {
+        name,
+        project_name,
+        environment_name,
+        execute_steps,
+      }),
       responses: operationResponses(
         'runs',
         {
@@ -102,42 +130,125 @@ export const jobPaths: Paths = {
       operationId: 'getJob',
       tags,
       summary: 'Get a job',
-      description: 'On any plan.',
-      parameters: [RELATED],
+      description: 'On any plan. A deleted job is a 404.',
+      parameters: [RELATED, orderParameter(JOB_ORDERS, 'No effect.')],
       responses: operationResponses(
         'runs',
         { 200: success(200, 'The job.', schemaRef('Job'), JOB_EXAMPLE) },
         [400],
       ),
     },
+    post: withIdempotencyKey({
+      operationId: 'updateJob',
+      tags,
+      summary: 'Change a job',
+      description: `Replaces the fields that the body has; null stands for the default. The response of a GET changes nothing. If both the id and the name of a project (or environment) are present, the one that differs counts. ${WRITERS}`,
+      requestBody: requestBody('JobChanges', 'The fields to replace.', { execute_steps }),
+      responses: operationResponses(
+        'account',
+        { 200: success(200, 'The changed job.', schemaRef('Job'), JOB_EXAMPLE) },
+        BODY_FAILURES,
+      ),
+    }),
+    delete: {
+      operationId: 'deleteJob',
+      tags,
+      summary: 'Delete a job',
+      description: `It is not listed any more and has no new runs; its runs keep it. The response names the webhooks that list it. ${WRITERS}`,
+      responses: operationResponses('account', {
+        200: success(
+          200,
+          'The job was deleted.',
+          schemaRef('DeletedJob'),
+          { ...JOB_EXAMPLE, state: 2, webhooks: [] },
+          'deleted',
+        ),
+      }),
+    },
   },
 };
 
-/** Schemas of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
+const JOB_PROPERTIES: PropertiesOf<JobResponse> = {
+  id: integerId('Id of the job.', 12),
+  account_id: integerId('The account.', 1),
+  name: text('Name of the job.'),
+  project_id: integerId('Id of the project.', 3),
+  project_name: text('Name of the project.'),
+  environment_id: integerId('Id of the environment.', 4),
+  environment_name: text('Name of the environment.'),
+  ...DEFINITION_PROPERTIES,
+  generate_sources: { type: 'boolean', description: 'The same as `run_generate_sources`.' },
+  raw_dbt_version: { type: 'null', description: 'Always null.' },
+  is_deferrable: { type: 'boolean', const: false, description: 'Always false.' },
+  deactivated: { type: 'boolean', const: false, description: 'Always false.' },
+  is_system: { type: 'boolean', const: false, description: 'Always false.' },
+  state: { type: 'integer', enum: [1, 2], description: '2: deleted.' },
+  created_at: microsecondsTime('When the job was created.'),
+  updated_at: microsecondsTime('When the job was last changed.'),
+};
+
+const related = (schema: string): Schema => ({
+  anyOf: [schemaRef(schema), { type: 'null' }],
+  description: 'Only if `include_related` requests it.',
+});
+
+const REQUEST_PROPERTIES: Omit<PropertiesOf<JobFields>, 'state'> = {
+  name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the job.'),
+  account_id: integerId('The account of the path.', 1),
+  project_id: { ...integerId('Id of the project.', 3), type: ['integer', 'null'] },
+  project_name: requiredName(
+    JOB_NAME_CHARACTERS_MAX,
+    'Name of the project, which is created if the account has none of that name.',
+  ),
+  environment_id: { ...integerId('Id of the environment.', 4), type: ['integer', 'null'] },
+  environment_name: requiredName(
+    JOB_NAME_CHARACTERS_MAX,
+    'Name of the environment, which is created if the account has none of that name.',
+  ),
+  ...DEFINITION_REQUEST_PROPERTIES,
+};
+
+/** Schemas of the OpenAPI document; see docs/contract.md#jobs. */
 export const jobSchemas: Record<string, Schema> = {
-  Job: responseObject<JobResponse>(
-    'A job of the account, with its project and environment.',
+  Job: responseObject<JobWithRelated>(
+    'A job of the account. Its runner interprets the fields about runs; Runhook starts none by them.',
     {
-      id: integerId('Id of the job.', 12),
-      account_id: integerId('The account.', 1),
-      name: text('Name of the job.'),
-      project_id: integerId('Id of the project.', 3),
-      project_name: text('Name of the project.'),
-      environment_id: integerId('Id of the environment.', 4),
-      environment_name: text('Name of the environment.'),
-      project: schemaRef('Project', 'Only if `include_related` requests it.'),
-      environment: schemaRef('Environment', 'Only if `include_related` requests it.'),
+      ...JOB_PROPERTIES,
+      project: related('Project'),
+      environment: related('Environment'),
+      most_recent_run: related('Run'),
+      most_recent_completed_run: related('Run'),
     },
-    ['project', 'environment'],
+    ['project', 'environment', 'most_recent_run', 'most_recent_completed_run'],
   ),
 
-  JobFields: requestObject<JobFields>(
-    'A new job. Its project and environment are created if the account has none of that name.',
-    {
-      name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the job.'),
-      project_name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the project.'),
-      environment_name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the environment.'),
+  DeletedJob: responseObject<JobResponse & { webhooks: WebhookOfJob[] }>('A job that has been deleted.', {
+    ...JOB_PROPERTIES,
+    webhooks: {
+      type: 'array',
+      items: responseObject<WebhookOfJob>('A webhook.', {
+        id: prefixedId('wsu_', 'Id of the webhook.'),
+        name: text('Name of the webhook.'),
+      }),
+      description: 'The webhooks that list the job.',
     },
-    ['name', 'project_name', 'environment_name'],
+  }),
+
+  JobFields: requestObject<JobFields>(
+    'A new job. It needs a project and an environment, each by id or by name.',
+    {
+      ...REQUEST_PROPERTIES,
+      state: { type: 'integer', const: 1, description: '1: not deleted.' },
+    },
+    ['name'],
+  ),
+
+  JobChanges: requestObject<JobFields>(
+    'Changes of a job.',
+    {
+      ...REQUEST_PROPERTIES,
+      state: { type: 'integer', enum: [1, 2], description: '2 deletes the job.' },
+    },
+    [],
   ),
 };

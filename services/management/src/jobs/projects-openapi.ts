@@ -1,23 +1,28 @@
 import {
   integerId,
+  microsecondsTime,
   type Operation,
   type PathItem,
   type Paths,
   responseObject,
   type Schema,
   schemaRef,
-  secondsTime,
   text,
 } from '../http/openapi/field-schemas.ts';
 import {
+  accountParameter,
+  listParameter,
   orderParameter,
   PAGE,
   parameter,
   queryParameter,
+  relatedParameter,
   searchParameter,
 } from '../http/openapi/parameters.ts';
 import { operationResponses, success } from '../http/openapi/responses.ts';
-import { type EnvironmentView, LIST_ORDERS, type ProjectView } from './projects.ts';
+import { idsFilter, NAME_FILTERS, STATE_FILTER } from './list-openapi.ts';
+import { ENVIRONMENT_VERSION, type EnvironmentView, type ProjectView } from './project-response.ts';
+import { ENVIRONMENT_RELATED, LIST_ORDERS, PROJECT_RELATED } from './projects.ts';
 
 const tags = ['Jobs and runs'];
 
@@ -27,8 +32,15 @@ const PROJECT_EXAMPLE: ProjectView = {
   name: 'Analytics',
   description: '',
   state: 1,
-  created_at: '2026-01-15T08:00:00Z',
-  updated_at: '2026-01-15T08:00:00Z',
+  connection: null,
+  connection_id: null,
+  repository: null,
+  repository_id: null,
+  dbt_project_subdirectory: null,
+  docs_job_id: null,
+  freshness_job_id: null,
+  created_at: '2026-01-15T08:00:00.000000Z',
+  updated_at: '2026-01-15T08:00:00.000000Z',
 };
 
 const ENVIRONMENT_EXAMPLE: EnvironmentView = {
@@ -37,22 +49,63 @@ const ENVIRONMENT_EXAMPLE: EnvironmentView = {
   project_id: 3,
   name: 'Production',
   type: 'deployment',
+  deployment_type: null,
   state: 1,
-  created_at: '2026-01-15T08:00:00Z',
-  updated_at: '2026-01-15T08:00:00Z',
+  dbt_version: ENVIRONMENT_VERSION,
+  use_custom_branch: false,
+  custom_branch: null,
+  supports_docs: false,
+  connection_id: null,
+  credentials_id: null,
+  created_at: '2026-01-15T08:00:00.000000Z',
+  updated_at: '2026-01-15T08:00:00.000000Z',
 };
 
 const LIST_PARAMETERS = [
   searchParameter('in their name'),
-  queryParameter('name__icontains', 'The same as `search`.', { type: 'string', maxLength: 255 }),
+  ...NAME_FILTERS,
+  idsFilter('id__in', 'Only those with these ids.'),
+  idsFilter('pk__in', 'The same as `id__in`.'),
+  STATE_FILTER,
+  accountParameter(),
   orderParameter(LIST_ORDERS, 'Default: newest first.'),
 ];
 
 type Resource = 'project' | 'environment';
 
 const KIND = {
-  project: { plural: 'projects', schema: 'Project', example: PROJECT_EXAMPLE },
-  environment: { plural: 'environments', schema: 'Environment', example: ENVIRONMENT_EXAMPLE },
+  project: {
+    plural: 'projects',
+    schema: 'Project',
+    example: PROJECT_EXAMPLE,
+    related: relatedParameter(PROJECT_RELATED),
+    filters: [],
+  },
+  environment: {
+    plural: 'environments',
+    schema: 'Environment',
+    example: ENVIRONMENT_EXAMPLE,
+    related: relatedParameter(ENVIRONMENT_RELATED),
+    filters: [
+      queryParameter('type', 'Only environments of this type.', { type: 'string', maxLength: 255 }),
+      queryParameter('dbt_version', 'Only environments with this version.', {
+        type: 'string',
+        maxLength: 255,
+      }),
+      listParameter('dbt_version__in', 'Only environments with one of these versions.', '["1.9.0"]'),
+      listParameter(
+        'deployment_type__in',
+        'Only environments of these types: there are none.',
+        '["production"]',
+      ),
+      queryParameter(
+        'credentials_id',
+        'Excludes all environments: they have no credentials.',
+        integerId('Id of the credentials.', 1),
+      ),
+      idsFilter('project_id__in', 'Only environments of jobs of these projects.'),
+    ],
+  },
 };
 
 function listOperation(
@@ -60,13 +113,13 @@ function listOperation(
   operationId: string,
   extraParameters: Operation['parameters'] = [],
 ): Operation {
-  const { plural, schema, example } = KIND[resource];
+  const { plural, schema, example, related, filters } = KIND[resource];
   return {
     operationId,
     tags,
     summary: `List the ${plural} of an account`,
     description: `The ${plural} that jobs of the account name; each is created with the first such job.`,
-    parameters: [...extraParameters, ...LIST_PARAMETERS, ...PAGE],
+    parameters: [...extraParameters, ...LIST_PARAMETERS, ...filters, related, ...PAGE],
     responses: operationResponses(
       'runs',
       { 200: success(200, `A page of ${plural}.`, schemaRef(schema), example, 'list') },
@@ -76,15 +129,18 @@ function listOperation(
 }
 
 function getOperation(resource: Resource, operationId: string): Operation {
-  const { schema, example } = KIND[resource];
+  const { schema, example, related } = KIND[resource];
   return {
     operationId,
     tags,
     summary: `Get one ${resource}`,
     description: 'It must belong to a job of the account.',
-    responses: operationResponses('runs', {
-      200: success(200, `The ${resource}.`, schemaRef(schema), example),
-    }),
+    parameters: [related],
+    responses: operationResponses(
+      'runs',
+      { 200: success(200, `The ${resource}.`, schemaRef(schema), example) },
+      [400],
+    ),
   };
 }
 
@@ -117,7 +173,7 @@ function createPaths(version: 'v2' | 'v3', suffix: '' | 'V2'): Record<`/api/${st
   };
 }
 
-/** Paths of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
+/** Paths of the OpenAPI document; see docs/contract.md#projects-and-environments. */
 export const projectPaths: Paths = {
   ...createPaths('v2', 'V2'),
   ...createPaths('v3', ''),
@@ -129,23 +185,62 @@ export const projectPaths: Paths = {
     parameters: [parameter('AccountId'), parameter('ProjectId'), parameter('EnvironmentId')],
     get: getOperation('environment', 'getEnvironmentOfProject'),
   },
+  '/api/v3/accounts/{account_id}/projects/{project_id}/environment-variables/job': {
+    parameters: [parameter('AccountId'), parameter('ProjectId')],
+    get: {
+      operationId: 'listJobVariables',
+      tags,
+      summary: 'List the environment variables of a job',
+      description:
+        'Always empty, because a job runner has its own. For clients that ask before they use a job.',
+      parameters: [
+        queryParameter('job_definition_id', 'The job.', integerId('Id of the job.', 12)),
+        accountParameter(),
+      ],
+      responses: operationResponses(
+        'runs',
+        {
+          200: success(200, 'No variables.', responseObject('The variables by name.', {}), {}),
+        },
+        [400],
+      ),
+    },
+  },
 };
 
 const STATE: Schema = { type: 'integer', const: 1, description: '1: not deleted.' };
-const CREATED = secondsTime('When its oldest job was created.');
-const UPDATED = secondsTime('Equals `created_at`, because it does not change.');
+const CREATED = microsecondsTime('When its oldest job was created.');
+const UPDATED = microsecondsTime('Equals `created_at`, because it does not change.');
+const NULL: Schema = { type: 'null', description: 'Always null.' };
+const FALSE: Schema = { type: 'boolean', const: false, description: 'Always false.' };
 
-/** Schemas of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
+/** Schemas of the OpenAPI document; see docs/contract.md#projects-and-environments. */
 export const projectSchemas: Record<string, Schema> = {
-  Project: responseObject<ProjectView>('A project of jobs of the account.', {
-    id: integerId('Id of the project.', 3),
-    account_id: integerId('The account.', 1),
-    name: text('Name of the project.'),
-    description: text('Always empty.'),
-    state: STATE,
-    created_at: CREATED,
-    updated_at: UPDATED,
-  }),
+  Project: responseObject<ProjectView>(
+    'A project of jobs of the account.',
+    {
+      id: integerId('Id of the project.', 3),
+      account_id: integerId('The account.', 1),
+      name: text('Name of the project.'),
+      description: text('Always empty.'),
+      state: STATE,
+      connection: NULL,
+      connection_id: NULL,
+      repository: NULL,
+      repository_id: NULL,
+      dbt_project_subdirectory: NULL,
+      docs_job_id: NULL,
+      freshness_job_id: NULL,
+      created_at: CREATED,
+      updated_at: UPDATED,
+      environments: {
+        type: 'array',
+        items: schemaRef('Environment'),
+        description: 'Only if `include_related` requests it.',
+      },
+    },
+    ['environments'],
+  ),
 
   Environment: responseObject<EnvironmentView>(
     'An environment of jobs of the account. Jobs of several projects may share it.',
@@ -155,9 +250,25 @@ export const projectSchemas: Record<string, Schema> = {
       project_id: integerId('The requested project; otherwise that of its oldest job.', 3),
       name: text('Name of the environment.'),
       type: { type: 'string', const: 'deployment', description: 'Jobs that run in it.' },
+      deployment_type: NULL,
       state: STATE,
+      dbt_version: {
+        type: 'string',
+        const: ENVIRONMENT_VERSION,
+        description: 'The version of the engine, which the job runner chooses.',
+      },
+      use_custom_branch: FALSE,
+      custom_branch: NULL,
+      supports_docs: FALSE,
+      connection_id: NULL,
+      credentials_id: NULL,
       created_at: CREATED,
       updated_at: UPDATED,
+      project: {
+        anyOf: [schemaRef('Project'), { type: 'null' }],
+        description: 'Only if `include_related` requests it.',
+      },
     },
+    ['project'],
   ),
 };

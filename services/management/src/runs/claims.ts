@@ -1,5 +1,5 @@
 // SQL by hand: the run that a lease names is changed only if it has not ended meanwhile.
-import { type Queryable, queryRows } from '@runhook/database';
+import { column, type Queryable, queryRows } from '@runhook/database';
 import { type ClaimFilter, type Lease, leaseRun } from './run-requests.ts';
 import type { RunView } from './run-view.ts';
 import { RUN, RUN_COLUMNS, toRunView } from './statements.ts';
@@ -36,7 +36,19 @@ export async function claimRun(
     const [row] = await queryRows(transaction, RUN, MARK_STARTING, [accountId, lease.runId]);
     if (row === undefined) continue;
     const run = toRunView(row);
-    return { run, executeSteps: run.trigger?.steps_override ?? [], lease };
+    const executeSteps = run.trigger?.steps_override ?? (await findJobSteps(transaction, run));
+    return { run, executeSteps, lease };
   }
   return null;
+}
+
+const SELECT_JOB_STEPS = `SELECT definition->'execute_steps' AS steps FROM jobs WHERE account_id = $1 AND id = $2`;
+
+/** Returns the commands of the run's job; none if it has none, or was deleted. */
+async function findJobSteps(database: Queryable, { account_id, job_id }: RunView): Promise<string[]> {
+  const [job] = await queryRows(database, { steps: column.orNull(column.texts) }, SELECT_JOB_STEPS, [
+    account_id,
+    job_id,
+  ]);
+  return job?.steps ?? [];
 }

@@ -51,7 +51,7 @@ const JOBS = `
     SELECT jobs.id, jobs.account_id, jobs.name, jobs.project_id, projects.name AS project_name, jobs.environment_id,
       environments.name AS environment_name
     FROM unnest($1::bigint[], $2::bigint[]) AS wanted (account_id, id)
-    JOIN jobs ON jobs.account_id = wanted.account_id AND jobs.id = wanted.id
+    JOIN jobs ON jobs.account_id = wanted.account_id AND jobs.id = wanted.id AND jobs.deleted_at IS NULL
     JOIN projects ON projects.id = jobs.project_id
     JOIN environments ON environments.id = jobs.environment_id
   ) AS found ON true`;

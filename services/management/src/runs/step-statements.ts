@@ -16,9 +16,9 @@ import {
   type Transaction,
 } from '@runhook/database';
 import { ConflictError, NotFoundError } from '../http/errors.ts';
-import { renewLease } from './run-requests.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import { LARGE_BYTES } from '../http/large-bodies.ts';
+import { renewLease } from './run-requests.ts';
 import { type RunStepResponse, type StepView, stepResponse } from './step-response.ts';
 
 /** Stores the steps of a run. @throws ConflictError if they exceed a limit */

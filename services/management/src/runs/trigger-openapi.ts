@@ -26,8 +26,8 @@ import {
 
 import { RUN_LIMITS, type RunBegin } from './routes.ts';
 import { OPEN_REQUESTS_MAX, RUNNER_CHARACTERS_MAX } from './run-requests.ts';
-import { RUNNING_EXAMPLE, reportedTime } from './schemas-openapi.ts';
 import type { TriggerOptions } from './run-trigger.ts';
+import { RUNNING_EXAMPLE, reportedTime } from './schemas-openapi.ts';
 import { TRIGGER_LIMITS } from './trigger-fields.ts';
 
 const { causeCharactersMax, textCharactersMax, integerMax, stepsMax, stepCharactersMax } = TRIGGER_LIMITS;

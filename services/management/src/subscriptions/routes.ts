@@ -58,14 +58,16 @@ export function subscriptionEndpoints(deps: {
 /**
  * Reads the fields of a create or an update (docs/contract.md#subscriptions). Throws a 400 that names every invalid
  * field, or the jobs that the account does not have, without revealing whether another account has them.
+ * @param id of the subscription that is updated; null for a new one
  */
 async function readSubscriptionFields(
   deps: { prisma: PrismaClient; urlProblem: UrlProblem },
   { account, body }: AccountRequest,
+  id: string | null,
 ): Promise<SubscriptionFields> {
   const { fields, problems } = parseSubscription(body, deps.urlProblem);
   if (problems) throw new InvalidRequestError(problems);
-  const missing = await missingJobIds(deps.prisma, account.id, fields.job_ids);
+  const missing = await missingJobIds(deps.prisma, { id, accountId: account.id }, fields.job_ids);
   if (missing.length > 0) {
     const message = `job_ids must be ids of jobs of the account; these are not: ${missing.join(', ')}`;
     throw new InvalidRequestError([{ field: 'job_ids', message }]);
@@ -121,7 +123,7 @@ function createSubscriptionEndpoint(deps: {
     path: SUBSCRIPTIONS_PATH,
     access: WRITE_WEBHOOKS,
     async handle(request) {
-      const fields = await readSubscriptionFields(deps, request);
+      const fields = await readSubscriptionFields(deps, request, null);
       const hmacSecret = createHmacSecret();
       const { account, recorder } = request;
       return await inActorTransaction(deps.prisma, actorOf(request.principal), async (transaction) => {
@@ -200,8 +202,7 @@ function updateSubscriptionEndpoint(deps: {
     path: SUBSCRIPTION_PATH,
     access: WRITE_WEBHOOKS,
     async handle(request) {
-      subscriptionKey(request);
-      const fields = await readSubscriptionFields(deps, request);
+      const fields = await readSubscriptionFields(deps, request, subscriptionKey(request).id);
       const ifMatch = request.header('if-match');
       for (let tries = 0; tries < TRIES_MAX; tries++) {
         const storedRow = await requireSubscription(prisma, request);

@@ -187,15 +187,31 @@ export async function deleteSubscription(
   return count > 0;
 }
 
-/** Returns the ids that are not jobs of the account, in input order. */
+/**
+ * Returns the ids that are not jobs of the account, in input order. A deleted job is one of them, unless the stored
+ * subscription lists it: the response of a GET can be sent back unchanged.
+ */
 export async function missingJobIds(
   prisma: PrismaClient,
-  accountId: number,
+  { id, accountId }: { id: string | null; accountId: number },
   jobIds: readonly number[],
 ): Promise<number[]> {
   if (jobIds.length === 0) return [];
+  const stored =
+    id === null
+      ? null
+      : await prisma.subscription.findFirst({
+          where: notDeleted({ id, accountId }),
+          select: { jobIds: true },
+        });
   const jobs = await prisma.job.findMany({
-    where: { accountId: BigInt(accountId), id: { in: jobIds.map(BigInt) } },
+    where: {
+      accountId: BigInt(accountId),
+      AND: [
+        { id: { in: jobIds.map(BigInt) } },
+        { OR: [{ deletedAt: null }, { id: { in: stored?.jobIds ?? [] } }] },
+      ],
+    },
     select: { id: true },
   });
   const found = new Set(jobs.map(({ id }) => Number(id)));

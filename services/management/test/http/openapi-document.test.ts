@@ -95,18 +95,21 @@ describe('the OpenAPI document', () => {
     expect(documented.sort()).toEqual(mounted.sort());
   });
 
-  test('lists exactly the methods that the service accepts on each path', async () => {
+  test('lists exactly the methods that the service accepts on each path, with and without a slash', async () => {
     for (const [path, item] of Object.entries(document.paths)) {
-      const { status, headers } = await harness.call('PATCH', path.replaceAll(/\{\w+\}/g, '1'));
-      const allowed = headers
-        .get('allow')
-        ?.split(', ')
-        .filter((method) => method !== 'HEAD');
-      expect({ path, status, allowed: allowed?.sort() }).toEqual({
-        path,
-        status: 405,
-        allowed: methodsOf(item).sort(),
-      });
+      for (const slash of ['', '/']) {
+        const url = `${path.replaceAll(/\{\w+\}/g, '1')}${slash}`;
+        const { status, headers } = await harness.call('PATCH', url);
+        const allowed = headers
+          .get('allow')
+          ?.split(', ')
+          .filter((method) => method !== 'HEAD');
+        expect({ url, status, allowed: allowed?.sort() }).toEqual({
+          url,
+          status: 405,
+          allowed: methodsOf(item).sort(),
+        });
+      }
     }
   });
 

@@ -21,6 +21,8 @@ export interface Write extends CallOptions {
 }
 
 const runsPath = (world: WriteWorld, suffix = '') => `/api/v2/accounts/${world.account.id}/runs/${suffix}`;
+const newJobPath = async (world: WriteWorld) =>
+  `/api/v2/accounts/${world.account.id}/jobs/${await world.harness.newJob(world.account)}`;
 const subscriptionPath = (world: WriteWorld, id: string, suffix = '') =>
   world.account.path(`/subscription/${id}${suffix}`);
 
@@ -156,6 +158,16 @@ export const WRITES: readonly (readonly [
       path: `/api/v2/accounts/${world.account.id}/jobs/`,
       body: { name: 'Daily', project_name: 'Analytics', environment_name: 'Production' },
     }),
+    'jobs IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/jobs/:job_id',
+    async (world) => ({ path: await newJobPath(world), body: { name: 'Weekly' } }),
+    'jobs IN SHARE',
+  ],
+  [
+    'DELETE /api/v2/accounts/:account_id/jobs/:job_id',
+    async (world) => ({ path: await newJobPath(world) }),
     'jobs IN SHARE',
   ],
   [

@@ -51,18 +51,31 @@ describe('jobs', () => {
     const path = `/jobs/${jobs.hourly.id}/`;
     expect((await call('GET', '/v2', path)).json.data).toEqual(jobs.hourly);
     for (const related of [
-      '[environment]',
-      '["environment","custom_environment_variables"]',
-      'environment',
+      'include_related=[environment]',
+      'include_related=["environment","project"]',
+      "include_related=['environment']",
+      'include_related=environment',
+      'include_related=project,environment',
+      'include_related=project&include_related=environment',
+      'include_related=environment&order_by=-id',
     ]) {
-      const { json } = await call('GET', '/v2', `${path}?include_related=${encodeURIComponent(related)}`);
+      const { json } = await call('GET', '/v2', `${path}?${related}`);
       expect(json.data.environment).toMatchObject({
         id: jobs.hourly.environment_id,
         // The job's own project, although the environment was created with another project's job.
         project_id: jobs.hourly.project_id,
         name: 'Production',
       });
+      if (related.includes('project')) expect(json.data.project).toMatchObject({ name: 'Billing' });
+      else expect(json.data.project).toBeUndefined();
     }
+    for (const query of ['include_related=', 'include_related=[]'])
+      expect((await call('GET', '/v2', `${path}?${query}`)).json.data).toEqual(jobs.hourly);
+    const { status, json } = await call('GET', '/v2', `${path}?include_related=["environment","account"]`);
+    expect({ status, said: json.status.developer_message }).toEqual({
+      status: 400,
+      said: 'include_related: must have names of project, environment, most_recent_run, most_recent_completed_run only',
+    });
     for (const id of ['999', 'x', '0', '1e0', '%00']) {
       const { status, json } = await call('GET', '/v2', `/jobs/${id}/`);
       expect({ id, status, said: json.status.user_message }).toEqual({ id, status: 404, said: 'Not found.' });
@@ -80,9 +93,33 @@ describe('jobs', () => {
       ['order_by=-name', 'Weekly Nightly Hourly'],
       ['order_by=created_at&limit=2', 'Nightly Hourly'],
       ['project_id=999', ''],
+      [`account_id=${account.id}`, 'Weekly Hourly Nightly'],
+      ['name__icontains=LY', 'Weekly Hourly Nightly'],
+      ['name__icontains=WEEK', 'Weekly'],
+      ['name=Hourly', 'Hourly'],
+      ['name=hourly', ''],
+      [`project_id__in=[${billing}, 999]`, 'Weekly Hourly'],
+      [`project_id__in=${billing}&environment_id=${production}`, 'Hourly'],
+      [`environment_id__in=[${production}]`, 'Hourly Nightly'],
+      [`id__in=[${jobs.nightly.id},${jobs.weekly.id}]`, 'Weekly Nightly'],
+      [`ids=${jobs.nightly.id}`, 'Nightly'],
+      ['state=1', 'Weekly Hourly Nightly'],
+      ['state=2', ''],
+      ['project_id=&project_id__in=[]&environment_id__in=&name=&state=&account_id=', 'Weekly Hourly Nightly'],
     ];
     for (const [query, names] of searchResults)
       expect([query, (await listNames(`/jobs?${query}`)).names]).toEqual([query, names]);
+  });
+
+  test.each([
+    ['state=3', 'state: must be 1 (not deleted) or 2 (deleted)'],
+    ['account_id=999', /^account_id: must be \d+, the account of the path$/],
+    ['project_id__in=[x]', 'project_id__in: must be ids (digits), separated by commas'],
+    ['triggers=x', 'triggers: is not a parameter of this call'],
+  ])('reject the filter %s', async (query, problem) => {
+    const { status, json } = await call('GET', '/v2', `/jobs/?${query}`);
+    expect(status).toBe(400);
+    expect(json.status.developer_message).toMatch(problem);
   });
 });
 
@@ -102,6 +139,35 @@ describe('lists of projects and environments', () => {
         total: 1,
       });
       expect((await listNames('/projects?limit=1&offset=1', version)).names).toBe('Analytics');
+      const { project_id: billing } = jobs.hourly;
+      const searchResults: [string, string][] = [
+        ['projects?name=Billing', 'Billing'],
+        [`projects?pk__in=[${billing}]&account_id=${account.id}&state=1`, 'Billing'],
+        ['projects?id__in=999', ''],
+        ['projects?state=2', ''],
+        ['environments?name=Staging', 'Staging'],
+        ['environments?type=deployment', 'Staging Production'],
+        ['environments?type=development', ''],
+        ['environments?dbt_version__in=["latest","1.9.0"]', 'Staging Production'],
+        ['environments?dbt_version__in=["1.9.0"]', ''],
+        ['environments?dbt_version__in=[]&type=', 'Staging Production'],
+        [`environments?project_id__in=[${jobs.nightly.project_id}]`, 'Production'],
+      ];
+      for (const [query, names] of searchResults)
+        expect([query, (await listNames(`/${query}`, version)).names]).toEqual([query, names]);
+      const related = await call(
+        'GET',
+        version,
+        `/projects/${billing}?include_related=['environments','repository']`,
+      );
+      expect(related.json.data).toMatchObject({
+        connection: null,
+        repository: null,
+        environments: [{ name: 'Production', project_id: billing }, { name: 'Staging' }],
+      });
+      const staging = await call('GET', version, '/environments?name=Staging&include_related=project');
+      expect(staging.json.data).toMatchObject([{ dbt_version: 'latest', project: { name: 'Billing' } }]);
+      expect((await call('GET', version, '/projects?include_related=groups')).status).toBe(400);
       const environments = await call('GET', version, '/environments/?order_by=id');
       expect(environments.json.data).toMatchObject([
         {
@@ -145,6 +211,13 @@ describe('lists of projects and environments', () => {
     expect((await call('GET', '/v3', otherProjectPath)).status).toBe(404);
     expect((await call('GET', '/v3', '/projects/999/environments')).status).toBe(404);
   });
+});
+
+test('the environment variables of a job are none, for clients that ask', async () => {
+  const path = `/projects/${jobs.hourly.project_id}/environment-variables/job`;
+  const { status, json } = await call('GET', '/v3', `${path}/?job_definition_id=${jobs.hourly.id}`);
+  expect({ status, data: json.data }).toEqual({ status: 200, data: {} });
+  expect((await call('GET', '/v3', '/projects/999/environment-variables/job')).status).toBe(404);
 });
 
 describe('the list of runs', () => {

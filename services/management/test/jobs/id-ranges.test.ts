@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { idRangesWithPrefix } from '../../src/jobs/routes.ts';
+import { idRangesWithPrefix } from '../../src/jobs/job-list.ts';
 
 const BIGINT_MAX = 2n ** 63n - 1n;
 const isInRanges = (text: string, id: bigint) =>

@@ -15,7 +15,7 @@ describe('POST …/jobs/', () => {
   test('creates the job with its project and environment', async () => {
     const { status, json } = await server.call('POST', '/jobs/', { id: '', ...JOB });
     expect(status).toBe(201);
-    expect(json).toEqual({
+    expect(json).toMatchObject({
       data: {
         id: 1,
         account_id: server.accountId,
@@ -108,7 +108,7 @@ describe('GET …/jobs/', () => {
       environment_id: 1,
       environment_name: 'Production',
     };
-    expect(json).toEqual({
+    expect(json).toMatchObject({
       data: [
         { id: 2, name: 'two', ...shared },
         { id: 1, name: 'one', ...shared },
@@ -120,7 +120,7 @@ describe('GET …/jobs/', () => {
 
   test('returns an empty list for an account without jobs', async () => {
     const { json } = await server.call('GET', '/jobs/');
-    expect(json).toEqual({
+    expect(json).toMatchObject({
       data: [],
       status: { code: 200, ...V2_STATUS },
       extra: { pagination: { total_count: 0, count: 0 }, filters: { offset: 0, limit: 10 } },

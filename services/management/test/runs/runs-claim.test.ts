@@ -57,6 +57,15 @@ test('a trigger of an unknown job is a 404', async () => {
   expect((await post('/jobs/999999/rerun/')).status).toBe(404);
 });
 
+test('a claimed run has the steps of its job, unless its trigger has some', async () => {
+  const other = await server.createJob('With steps');
+  expect((await post(`/jobs/${other.id}/`, { execute_steps: ['dbt seed', 'dbt run'] })).status).toBe(200);
+  const { id } = await trigger({}, other.id);
+  expect(await claim({ run_id: id })).toMatchObject({ execute_steps: ['dbt seed', 'dbt run'] });
+  const overridden = await trigger({ steps_override: ['dbt build'] }, other.id);
+  expect(await claim({ run_id: overridden.id })).toMatchObject({ execute_steps: ['dbt build'] });
+});
+
 test('concurrent claims get different runs, oldest first, and only of the jobs that they name', async () => {
   const other = await server.createJob('Hourly');
   const runs = [await trigger({}, other.id), await trigger({}, other.id), await trigger({}, other.id)];

@@ -4,7 +4,7 @@ import { eventually, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import type { Report } from '../../src/runs/report-plans.ts';
 import { ReportRecorder } from '../../src/runs/report-recorder.ts';
 import { V2_STATUS } from '../v2-status.ts';
-import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
+import { type Json, type RunsServer, startRunsServer, withoutDurations } from './runs-server.ts';
 
 let server: RunsServer;
 let nowMs: number;
@@ -26,7 +26,7 @@ const artifacts = () => server.call('POST', '/runs/5/artifacts/');
 /** Returns the run as reports return it, without its steps. */
 const readStoredRun = async (): Promise<Json> => {
   const { run_steps: _, ...run } = (await server.call('GET', '/runs/5/')).json.data;
-  return run;
+  return withoutDurations(run);
 };
 const seconds = () => `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 const micros = () => `${new Date(nowMs).toISOString().slice(0, 23)}000Z`;
@@ -79,6 +79,8 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
       in_progress: false,
       updated_at: '2026-01-31T23:30:00.000000Z',
       finished_at: '2026-01-31T23:30:00.000000Z',
+      queued_duration: '00:00:00',
+      queued_duration_humanized: '0 seconds',
       duration: '00:30:00',
       duration_humanized: '30 minutes',
       run_duration: '00:30:00',

@@ -28,9 +28,9 @@ import { runsEndpoints } from '../../src/runs/routes.ts';
 import { LEASE_MS } from '../../src/runs/run-requests.ts';
 import { RunWaits } from '../../src/runs/run-waits.ts';
 import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
+import { runStepsEndpoints } from '../../src/runs/step-routes.ts';
 import { triggerEndpoints } from '../../src/runs/trigger-routes.ts';
 import { createTriggers } from '../../src/runs/triggers.ts';
-import { runStepsEndpoints } from '../../src/runs/step-routes.ts';
 import { checkedFetch } from '../checked-fetch.ts';
 
 export interface RunsServer {
@@ -136,7 +136,7 @@ export async function startRunsServer(
   });
   const app = createHttpApp({
     endpoints: [
-      ...jobsEndpoints({ ...ofService, jobsMax: 1_000 }),
+      ...jobsEndpoints({ ...ofService, reads, baseUrl, jobsMax: 1_000 }),
       ...claimEndpoints({ pool, runs, waits, baseUrl, leaseMs }),
       ...runsEndpoints({ runs, baseUrl }),
       ...triggerEndpoints({ runs, triggers, waits, baseUrl }),

@@ -87,6 +87,22 @@ describe('creating a subscription', () => {
     expect((await get(created.id)).json.data).toMatchObject(expected);
   });
 
+  test('rejects a deleted job, unless the stored webhook lists it', async () => {
+    const account = await harness.newAccount();
+    const jobId = await harness.newJob(account);
+    const { id } = await harness.newSubscription(account, { job_ids: [jobId] });
+    const { token } = account;
+    const job = `/api/v2/accounts/${account.id}/jobs/${jobId}/`;
+    expect((await harness.call('DELETE', job, { token })).json.data.webhooks).toEqual([
+      { id, name: SUBSCRIPTION_FIELDS.name },
+    ]);
+    const body = { ...SUBSCRIPTION_FIELDS, job_ids: [jobId] };
+    const path = account.path(`/subscription/${id}`);
+    expect((await harness.call('PUT', path, { token, body })).status).toBe(200);
+    const created = await harness.call('POST', account.path('/subscriptions'), { token, body });
+    expect([created.status, created.json.status.errors[0].field]).toEqual([400, 'job_ids']);
+  });
+
   test('accepts a single job and null for job_ids', async () => {
     const jobId = await harness.newJob(account);
     expect(await harness.newSubscription(account, { job_ids: jobId })).toMatchObject({
