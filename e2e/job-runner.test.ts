@@ -140,6 +140,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
 
   function startRunner(
     program: readonly string[] = [process.execPath, join(EXAMPLES, 'dist/main.js')],
+    variables: Record<string, string> = {},
   ): Runner {
     const [command = '', ...args] = program;
     const child = spawn(command, [...args, join(folder, 'jobs.json')], {

@@ -6,7 +6,7 @@ import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './run-reference.ts';
 
 const JOB_PATH = '/api/v2/accounts/{account_id}/jobs/{job_id}';
 
-async function writeRun(context: Context, run: Schemas['Run'], what: string): Promise<number> {
+async function writeRun(context: Context, run: Schemas['Run'], what: string): Promise<0> {
   await context.writeResult(
     `Run ${run.id} of "${printable(run.job_name)}" ${what}: ${run.status_humanized}.`,
     run,
