@@ -2,7 +2,10 @@ import { StartFailed } from './settings.ts';
 
 const TIMEOUT_MS = 10_000;
 
-/** Calls the REST API as a client does (docs/contract.md#subscriptions). Paths are below `/api/v3/accounts/{id}/webhooks`. */
+/**
+ * Calls the REST API as a client does (docs/contract.md#subscriptions). Paths are below `/api/v3/accounts/{id}/webhooks`; those
+ * that begin with `/api/v2/` continue below `/api/v2/accounts/{id}/`.
+ */
 export interface Api {
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
@@ -22,8 +25,8 @@ export class ApiFailed extends StartFailed {
 /** @param baseUrl is called for each request, because a restarted service may have another port */
 export function createApi(options: { baseUrl: () => string; accountId: number; token: string }): Api {
   async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const request = `${method} ${webhooksUrl('', options.accountId)}${path}`;
-    const response = await fetch(webhooksUrl(options.baseUrl(), options.accountId) + path, {
+    const request = `${method} ${urlOf('', options.accountId, path)}`;
+    const response = await fetch(urlOf(options.baseUrl(), options.accountId, path), {
       method,
       headers: {
         authorization: `Token ${options.token}`,
@@ -48,6 +51,13 @@ export function createApi(options: { baseUrl: () => string; accountId: number; t
     put: (path, body) => call('PUT', path, body),
   };
 }
+
+function urlOf(baseUrl: string, accountId: number, path: string): string {
+  if (!path.startsWith(V2)) return webhooksUrl(baseUrl, accountId) + path;
+  return `${baseUrl}${V2}accounts/${accountId}/${path.slice(V2.length)}`;
+}
+
+const V2 = '/api/v2/';
 
 export function webhooksUrl(baseUrl: string, accountId: number): string {
   return `${baseUrl}/api/v3/accounts/${accountId}/webhooks`;

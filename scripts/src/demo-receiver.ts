@@ -11,7 +11,8 @@ export interface DemoReceiverOptions {
   terminal: Terminal;
   choosePort: PortChooser;
   onPortTaken(name: string, taken: number, port: number): void;
-  reject: () => { runId: number; attempts: number } | null;
+  /** Returns the attempts of the first `job.run.completed` of the job to reject; null after the demonstration. */
+  reject: (jobId: number) => { jobId: number; attempts: number } | null;
   onDelivery: (delivery: ReceivedDelivery) => void;
 }
 
@@ -30,8 +31,10 @@ export async function openDemoReceiver(
   api: Api,
   store: CredentialsStore,
   open: (spec: ServiceSpec) => Promise<Supervised<Service>>,
+  jobId: number,
 ): Promise<DemoReceiver> {
-  const { terminal, choosePort, onPortTaken, reject, onDelivery } = options;
+  const { terminal, choosePort, onPortTaken, onDelivery } = options;
+  const reject = () => options.reject(jobId);
   const port = await choosePort('receiver', RECEIVER_PORT);
   if (port !== RECEIVER_PORT) onPortTaken('receiver', RECEIVER_PORT, port);
   let subscribedUrl = `http://127.0.0.1:${port}${RECEIVER_PATH}`;

@@ -17,13 +17,27 @@ import type { Terminal } from './terminal.ts';
 
 const POLL_MS = 100;
 
-/** A run of the demonstration. Its id is chosen before it starts, so that the receiver can be configured to reject it. */
-export interface DemoRun {
+/** Status of a run that succeeded; those of other runs that have ended are larger. */
+const SUCCESS = 10;
+
+/** The part of a run of the API that the demonstration reads. */
+interface ApiRun {
   id: number;
+  status: number;
+  status_humanized: string;
+}
+
+/** A run of the demonstration. */
+export interface DemoRun {
   job: JobView;
   /** Script for `node -e`. */
   script: string;
   shouldSucceed: boolean;
+}
+
+/** A run that was triggered. */
+interface TriggeredRun extends DemoRun {
+  id: number;
 }
 
 export interface DemonstrationOptions {
@@ -31,8 +45,7 @@ export interface DemonstrationOptions {
   runs: readonly DemoRun[];
   /** Rejections of the first run's `job.run.completed`. */
   rejections: number;
-  /** Runs the job runner and resolves with its exit code. */
-  runJob(run: DemoRun): Promise<number>;
+  jobRunner: JobRunner;
   api: Api;
   subscriptionId: string;
   deadlineMs: number;
@@ -49,14 +62,10 @@ export interface Demonstration {
 }
 
 /** Returns a run that succeeds and one that fails. */
-export function demoRuns(
-  [succeeding, failing]: readonly [JobView, JobView],
-  firstRunId: number,
-): [DemoRun, DemoRun] {
+export function demoRuns([succeeding, failing]: readonly [JobView, JobView]): [DemoRun, DemoRun] {
   return [
-    { id: firstRunId, job: succeeding, script: 'console.log("42 models built")', shouldSucceed: true },
+    { job: succeeding, script: 'console.log("42 models built")', shouldSucceed: true },
     {
-      id: firstRunId + 1,
       job: failing,
       script: 'console.error("orders.csv: 3 rows have no customer"); process.exit(3)',
       shouldSucceed: false,
@@ -65,29 +74,46 @@ export function demoRuns(
 }
 
 export function createDemonstration(options: DemonstrationOptions): Demonstration {
-  const { terminal, runs, runJob, api, subscriptionId, deadlineMs, signal } = options;
+  const { terminal, runs, jobRunner, api, subscriptionId, deadlineMs, signal } = options;
   const received: ReceivedDelivery[] = [];
-  const expected = expectedDeliveries(runs, options.rejections);
+  const triggered: TriggeredRun[] = [];
+  let expected: ExpectedDelivery[] = [];
   let onReceived: () => void = () => undefined;
   let isOver = false;
 
+  /** Triggers the runs one after another, and waits for the end of each. */
   async function runJobs(): Promise<string[]> {
     const problems: string[] = [];
+    await jobRunner.start();
     for (const run of runs) {
       const { name } = run.job;
       const outcome = run.shouldSucceed ? 'succeeded' : 'failed, as expected';
-      const exitCode = await terminal.step(
+      const { status } = await terminal.step(
         `running "${name}"`,
-        () => rejectOnAbort(signal, runJob(run)),
-        (code) =>
-          (code === 0) === run.shouldSucceed
+        () => rejectOnAbort(signal, triggerRun(run)),
+        (ended) =>
+          (ended.status === SUCCESS) === run.shouldSucceed
             ? `"${name}" ran and ${outcome}`
-            : `"${name}" ended with ${code}`,
+            : `"${name}" ended as ${ended.status_humanized}`,
       );
-      if ((exitCode === 0) !== run.shouldSucceed)
-        problems.push(`the job runner ended with ${exitCode} for "${name}"`);
+      if ((status === SUCCESS) !== run.shouldSucceed)
+        problems.push(`the run of "${name}" ended with the status ${status}`);
     }
+    await jobRunner.stop();
+    expected = expectedDeliveries(triggered, options.rejections);
     return problems;
+  }
+
+  async function triggerRun(run: DemoRun): Promise<ApiRun> {
+    const { id } = await api.post<ApiRun>(`/api/v2/jobs/${run.job.id}/run/`, {
+      cause: 'Started by npm start',
+    });
+    triggered.push({ ...run, id });
+    while (true) {
+      const current = await api.get<ApiRun>(`/api/v2/runs/${id}/`);
+      if (current.status >= SUCCESS) return current;
+      await wait(POLL_MS, undefined, { signal });
+    }
   }
 
   function waitForArrivals(deadline: AbortSignal): Promise<void> {
@@ -104,8 +130,9 @@ export function createDemonstration(options: DemonstrationOptions): Demonstratio
   }
 
   async function logProblems(): Promise<string[]> {
-    const query = (run: DemoRun) => `/subscription/${subscriptionId}/deliveries?run_id=${run.id}&limit=100`;
-    const missingInLog = await Promise.all(runs.map((run) => api.get<LoggedDelivery[]>(query(run))));
+    const query = (run: TriggeredRun) =>
+      `/subscription/${subscriptionId}/deliveries?run_id=${run.id}&limit=100`;
+    const missingInLog = await Promise.all(triggered.map((run) => api.get<LoggedDelivery[]>(query(run))));
     return findMissingInLog(expected, missingInLog.flat());
   }
 
@@ -144,7 +171,7 @@ export function createDemonstration(options: DemonstrationOptions): Demonstratio
   };
 }
 
-function expectedDeliveries(runs: readonly DemoRun[], rejections: number): ExpectedDelivery[] {
+function expectedDeliveries(runs: readonly TriggeredRun[], rejections: number): ExpectedDelivery[] {
   return runs.flatMap(({ id, job, shouldSucceed }, index) => {
     const types = ['job.run.started', ...(shouldSucceed ? [] : ['job.run.errored']), 'job.run.completed'];
     return types.map((eventType) => ({
@@ -174,10 +201,10 @@ async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<
 const PROGRAM = 'examples/job-runner/dist/main.js';
 const STOP_GRACE_MS = 5_000;
 
-/** Runs `examples/job-runner`, one run at a time. */
+/** `examples/job-runner`, which executes the runs that the demonstration triggers. */
 export interface JobRunner {
-  /** Resolves with the exit code. */
-  run(run: DemoRun): Promise<number>;
+  start(): Promise<void>;
+  /** Resolves when the runner has reported the run that it executes. */
   stop(): Promise<void>;
 }
 
@@ -185,40 +212,33 @@ export function createJobRunner(options: {
   checkout: string;
   home: Home;
   record: RunningRecord;
-  queueUrl: () => string;
+  runs: readonly DemoRun[];
+  accountId: number;
+  url: () => string;
+  token: string;
 }): JobRunner {
-  const { checkout, home, record, queueUrl } = options;
+  const { checkout, home, record, runs, accountId, url, token } = options;
   let child: Child | null = null;
   return {
-    async run({ id, job, script }) {
-      const command = [process.execPath, '-e', script];
-      const reason = ['--reason', 'Started by npm start'];
-      const jobFile = writeJobFile(home.jobs, job);
+    async start() {
       child = await spawnChild({
         name: 'job-runner',
-        args: [join(checkout, PROGRAM), jobFile, '--run-id', String(id), ...reason, '--', ...command],
+        args: [join(checkout, PROGRAM), writeJobsFile(home.jobs, accountId, runs)],
         cwd: checkout,
-        env: { ...externalEnvironment(process.env), QUEUE_URL: queueUrl() },
+        env: { ...externalEnvironment(process.env), RUNHOOK_URL: url(), RUNHOOK_TOKEN: token },
         logFile: join(home.logs, 'job-runner.log'),
         record,
         stopGraceMs: STOP_GRACE_MS,
       });
-      return await child.exitCode;
     },
     stop: async () => child?.stop(),
   };
 }
 
-/** Writes the job file of `examples/job-runner`, and returns its path. */
-function writeJobFile(folder: string, job: JobView): string {
-  const file = join(folder, `${job.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.json`);
-  const content = {
-    accountId: job.account_id,
-    job: { id: job.id, name: job.name },
-    project: { id: job.project_id, name: job.project_name },
-    environment: { id: job.environment_id, name: job.environment_name },
-    engineVersion: process.versions.node,
-  };
-  writeFileSync(file, `${JSON.stringify(content, null, 2)}\n`);
+/** Writes the file of `examples/job-runner`, and returns its path. */
+function writeJobsFile(folder: string, accountId: number, runs: readonly DemoRun[]): string {
+  const file = join(folder, 'jobs.json');
+  const jobs = runs.map(({ job, script }) => [job.id, { steps: [[process.execPath, '-e', script]] }]);
+  writeFileSync(file, `${JSON.stringify({ accountId, jobs: Object.fromEntries(jobs) }, null, 2)}\n`);
   return file;
 }

@@ -128,7 +128,6 @@ async function openEverything(options: {
   const { settings, home, record, terminal, stopping, lifecycle } = options;
   stopping.signal.throwIfAborted();
   const rejections = Math.min(REJECTED_ATTEMPTS, settings.retriesMax);
-  const firstRunId = Date.now();
   let demonstration: Demonstration | null = null;
   let onChange = () => {};
 
@@ -137,7 +136,7 @@ async function openEverything(options: {
     checkout: CHECKOUT,
     choosePort: createPortChooser(),
     onPortTaken: (name, taken, port) => terminal.note(`port ${taken} is taken: ${name} uses ${port}`),
-    reject: () => (demonstration?.isOver ? null : { runId: firstRunId, attempts: rejections }),
+    reject: (jobId) => (demonstration?.isOver ? null : { jobId, attempts: rejections }),
     onDelivery(delivery) {
       terminal.line(deliveryLine(delivery, terminal.style));
       demonstration?.observe(delivery);
@@ -154,14 +153,23 @@ async function openEverything(options: {
   });
 
   const { api, contents } = stack;
-  const queueUrl = () => stack.describe().queueUrl;
-  const jobRunner = createJobRunner({ checkout: CHECKOUT, home, record, queueUrl });
+  const { demo } = contents;
+  const runs = demoRuns(demo.jobs);
+  const jobRunner = createJobRunner({
+    checkout: CHECKOUT,
+    home,
+    record,
+    runs,
+    accountId: demo.account.id,
+    url: () => stack.describe().baseUrl,
+    token: demo.runnerToken,
+  });
   lifecycle.onClose('demonstration', () => jobRunner.stop());
   demonstration = createDemonstration({
     terminal,
-    runs: demoRuns(contents.demo.jobs, firstRunId),
+    runs,
+    jobRunner,
     rejections,
-    runJob: jobRunner.run,
     api,
     subscriptionId: stack.describe().subscription.id,
     deadlineMs: DEMONSTRATION_MS + REJECTION_WAITS * settings.retryBaseDelayMs,

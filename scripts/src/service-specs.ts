@@ -56,11 +56,11 @@ export function dispatcherSpec(settings: StartSettings, environment: ServiceEnvi
   };
 }
 
-/** @param options.reject returns the attempts of a run's `job.run.completed` to reject; null after the demonstration */
+/** @param options.reject returns the job whose first `job.run.completed` is rejected, and how often; null after the demonstration */
 export function receiverSpec(options: {
   preferredPort: number;
   hmacSecret: () => string;
-  reject: () => { runId: number; attempts: number } | null;
+  reject: () => { jobId: number; attempts: number } | null;
   onDelivery: (delivery: ReceivedDelivery) => void;
 }): ServiceSpec {
   let listening = '';
@@ -76,7 +76,7 @@ export function receiverSpec(options: {
         HMAC_SECRET: options.hmacSecret(),
         ...(reject === null
           ? {}
-          : { REJECT_RUN_ID: String(reject.runId), REJECT_ATTEMPTS: String(reject.attempts) }),
+          : { REJECT_JOB_ID: String(reject.jobId), REJECT_ATTEMPTS: String(reject.attempts) }),
       };
     },
     isReady: (url) => listening === url + RECEIVER_PATH,

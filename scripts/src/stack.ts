@@ -61,7 +61,7 @@ export async function openStack(options: StackOptions): Promise<Stack> {
   const dispatcher = await open(dispatcherSpec(settings, environment));
   const baseUrl = () => management.current.url;
   const api = createApi({ baseUrl, accountId: demo.account.id, token: demo.serviceToken });
-  const receiver = await openDemoReceiver(options, api, store, open);
+  const receiver = await openDemoReceiver(options, api, store, open, demo.jobs[0].id);
 
   /** Restarts or updates the parts that depend on an address that has changed. */
   async function reconcileNow(): Promise<void> {

@@ -1,60 +1,57 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import type { Command } from './jobs.ts';
 
 const MESSAGE_CHARACTERS_MAX = 2_000;
-/** The service stores the end of a log of more than a megabyte. */
-const LOG_CHARACTERS_MAX = 1_000_000;
-const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+const LOG_CHARACTERS_MAX = 500_000;
 
-/**
- * Result of a command. `failure` is null if it exited with 0, otherwise the end of its stderr. `log` is the end of its
- * output. `wasStopped` means that this runner was stopped, and the command with it.
- */
+/** Result of a command. */
 export interface CommandResult {
   exitCode: number;
+  /** Null if the command exited with 0; otherwise the end of its stderr. */
   failure: string | null;
-  log: string;
-  wasStopped: boolean;
+  /** The end of its output. */
+  logs: string;
 }
 
-/** Runs a command with this process's input and output. A command that cannot be started counts as failed. */
-export function runCommand([program, ...args]: [string, ...string[]]): Promise<CommandResult> {
-  // The queue's URL may contain a password that the command must not see.
-  const { QUEUE_URL: _, ...env } = process.env;
-  const child = spawn(program, args, { env, stdio: ['inherit', 'pipe', 'pipe'] });
-  let [stderr, log] = ['', ''];
-  const append = (text: string) => {
-    log = (log + text).slice(-LOG_CHARACTERS_MAX);
+/**
+ * Runs a command with this process's output. A command that cannot be started counts as failed. When the signal is
+ * aborted, the command is ended.
+ */
+export function runCommand(
+  [program, ...args]: Command,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<CommandResult> {
+  const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stderr = '';
+  let logs = '';
+  const collect = (text: string) => {
+    logs = (logs + text).slice(-LOG_CHARACTERS_MAX);
   };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     process.stdout.write(text);
-    append(text);
+    collect(text);
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     process.stderr.write(text);
+    collect(text);
     stderr = (stderr + text).slice(-2 * MESSAGE_CHARACTERS_MAX);
-    append(text);
   });
-
-  let wasStopped = false;
-  const stop = (signal: NodeJS.Signals) => {
-    wasStopped = true;
-    child.kill(signal);
-  };
-  for (const signal of STOP_SIGNALS) process.on(signal, stop);
+  const stop = () => child.kill('SIGTERM');
+  signal.addEventListener('abort', stop);
+  if (signal.aborted) stop();
 
   return new Promise((resolve) => {
     child.once('error', (error) => {
-      const failure = `${program} could not be started: ${error.message}`;
-      resolve({ exitCode: 127, failure, log: failure, wasStopped });
+      resolve({ exitCode: 127, failure: `${program} could not be started: ${error.message}`, logs });
     });
-    // Waits for 'close' instead of 'exit', so that stderr has been read to its end.
-    child.once('close', (code, signal) => {
-      for (const name of STOP_SIGNALS) process.off(name, stop);
-      const exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
-      const ending = signal === null ? `exit code ${exitCode}` : `ended by ${signal}`;
-      const failure = exitCode === 0 ? null : lastCharacters(stderr) || ending;
-      resolve({ exitCode, failure, log, wasStopped });
+    // Waits for 'close' instead of 'exit', so that the output has been read to its end.
+    child.once('close', (code, endSignal) => {
+      signal.removeEventListener('abort', stop);
+      const exitCode = code ?? 128 + (endSignal === null ? 0 : constants.signals[endSignal]);
+      const ending = endSignal === null ? `exit code ${exitCode}` : `ended by ${endSignal}`;
+      resolve({ exitCode, failure: exitCode === 0 ? null : lastCharacters(stderr) || ending, logs });
     });
   });
 }

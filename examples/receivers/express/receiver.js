@@ -11,7 +11,7 @@ import { isGenuine } from './signature.js';
 // The webhook's signature header, in lower case, and the path of its client_url.
 const SIGNATURE_HEADER = 'authorization';
 const PATH = '/webhooks';
-const { HMAC_SECRET, HOST = '127.0.0.1', PORT = '3002', REJECT_RUN_ID, REJECT_ATTEMPTS = '2' } = process.env;
+const { HMAC_SECRET, HOST = '127.0.0.1', PORT = '3002', REJECT_JOB_ID, REJECT_ATTEMPTS = '2' } = process.env;
 if (!HMAC_SECRET) throw new Error('HMAC_SECRET is not set');
 
 const countAttempt = createAttemptCounter();
@@ -43,10 +43,15 @@ app.post(PATH, express.raw({ type: () => true, limit: '1mb' }), (request, respon
   });
 });
 
+let rejectedRunId;
+
 /** A real receiver would respond with 401 or 2xx. This one can also fail on request, to demonstrate retries. */
 function selectStatus(event, attempt) {
   if (event === null) return 401;
-  const isRejected = event.eventType === 'job.run.completed' && event.data.runId === REJECT_RUN_ID;
+  if (event.eventType !== 'job.run.completed' || event.data.jobId !== REJECT_JOB_ID) return 204;
+  // Only the first run of the job.
+  rejectedRunId ??= event.data.runId;
+  const isRejected = event.data.runId === rejectedRunId;
   return isRejected && attempt <= Number(REJECT_ATTEMPTS) ? 503 : 204;
 }
 

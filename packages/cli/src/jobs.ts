@@ -2,6 +2,7 @@ import type { Schemas } from '@runhook/client';
 import { printable, table } from '@runhook/runtime/terminal-text';
 import { type Command, type CommandGroup, option, parsers, repeatable, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions } from './connection.ts';
+import { runJob } from './run-actions.ts';
 import { notFound } from './run-reference.ts';
 import { limitOption, takeRows } from './webhooks.ts';
 
@@ -131,9 +132,7 @@ const create: Command<FieldOptions> = {
   summary: 'create a job',
   description: 'Creates a job and shows it.',
   options: [...FIELD_OPTIONS(), ...connectionOptions()],
-  examples: [
-    'jobs create --name Nightly --project Analytics --environment Production --step "dbt build"',
-  ],
+  examples: ['jobs create --name Nightly --project Analytics --environment Production --step "dbt build"'],
   async run(context, options) {
     const { name, project, environment } = options;
     if (name === undefined || project === undefined || environment === undefined)
@@ -166,8 +165,7 @@ const update: Command<FieldOptions> = {
 const remove: Command<ConnectionOptions & { yes?: true }> = {
   name: 'delete',
   summary: 'delete a job',
-  description:
-    'Hides a job from lists and new runs, and names the webhooks that list it. Its runs keep it.',
+  description: 'Hides a job from lists and new runs, and names the webhooks that list it. Its runs keep it.',
   arguments: [JOB_ARGUMENT],
   options: [option('--yes', 'confirms the deletion; without it nothing is done'), ...connectionOptions()],
   examples: ['jobs delete 12 --yes'],
@@ -185,8 +183,8 @@ const remove: Command<ConnectionOptions & { yes?: true }> = {
 
 export const jobsGroup: CommandGroup = {
   name: 'jobs',
-  summary: 'list, get, create, update, delete',
-  commands: [list, get, create, update, remove] as Command[],
+  summary: 'list, get, create, update, delete, run',
+  commands: [list, get, create, update, remove, runJob] as Command[],
 };
 
 const isId = (text: string) => /^[1-9]\d{0,14}$/.test(text);

@@ -3,6 +3,7 @@ import { EVENT_TYPES, STORED_RUN_STATUSES, type StoredRunStatus } from '@runhook
 import { printable, table } from '@runhook/runtime/terminal-text';
 import { type Command, type CommandGroup, choice, option, parsers, timeText } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
+import { cancelRun, retryRun } from './run-actions.ts';
 import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './run-reference.ts';
 import { runLogs, runSteps } from './run-steps.ts';
 import { limitOption, takeRows } from './webhooks.ts';
@@ -257,6 +258,6 @@ const runEvents: Command<ConnectionOptions> = {
 
 export const runsGroup: CommandGroup = {
   name: 'runs',
-  summary: 'list, get, events, steps, logs',
-  commands: [listRuns, getRun, runEvents, runSteps, runLogs] as Command[],
+  summary: 'list, get, events, steps, logs, cancel, retry',
+  commands: [listRuns, getRun, runEvents, runSteps, runLogs, cancelRun, retryRun] as Command[],
 };

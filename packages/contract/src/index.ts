@@ -59,6 +59,7 @@ export {
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
+export { JOB_RUN_REQUESTS, type RunRequest, runRequestJobId } from './run-requests.ts';
 export {
   isFinalRunStatus,
   isStoredRunStatus,

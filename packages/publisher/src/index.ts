@@ -22,6 +22,9 @@ export {
   secondsTimestamp,
 } from '@runhook/contract';
 export { QueueFullError, QueueUnavailableError } from '@runhook/queue';
+export type { ClaimedRun, RunResult } from './claimed-run.ts';
+export { RunnerApiError } from './runner-api.ts';
+export { createRunnerClient, type RunnerClient, type RunnerClientOptions } from './runner-client.ts';
 
 /** An event that violates the queue contract. No event of the call was published. */
 export class InvalidEventError extends Error {

@@ -35,6 +35,11 @@ export type { NextJob } from './next-job.ts';
 export { type FailedJob, openQueueAdmin, type QueueAdmin, type QueueStats } from './queue-admin.ts';
 export { queueUrlWithLogin } from './queue-url.ts';
 export { ENQUEUE_WINDOW_MS } from './queued-events.ts';
+export {
+  createRunRequestWorker,
+  openRunRequestQueue,
+  type RunRequestQueue,
+} from './run-request-queue.ts';
 export { openShardAdmin, type ShardAdmin, type ShardsReconciled } from './shard-admin.ts';
 export { parseShards, ShardWorkers } from './shard-workers.ts';
 export { openQueueTelemetry, type QueueTelemetry } from './telemetry.ts';

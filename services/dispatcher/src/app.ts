@@ -17,9 +17,11 @@ import {
   openDeliveryQueue,
   openEventQueue,
   openQueueTelemetry,
+  openRunRequestQueue,
   openShardAdmin,
   type QueueBackend,
   type QueueTelemetry,
+  type RunRequestQueue,
   requireNoEviction,
   type ShardAdmin,
   startMaintenance,
@@ -209,6 +211,7 @@ interface Queues {
   backend: QueueBackend;
   events: EventQueue;
   deliveries: DeliveryQueue;
+  runRequests: RunRequestQueue;
   shards: ShardAdmin;
 }
 
@@ -221,19 +224,21 @@ async function openQueues(process: Process, clock: Clock, quarantine: Quarantine
   lifecycle.onClose('delivery queue', () => deliveries.close());
   const events = withEventQuarantine(openEventQueue(backend, onError, telemetry), quarantine);
   lifecycle.onClose('event queue', () => events.close());
+  const runRequests = openRunRequestQueue(backend, onError);
+  lifecycle.onClose('queue of run requests', () => runRequests.close());
   health.register('queue', 'ready', () => requireNoEviction(deliveries));
   // BullMQ caches a failure of its first connection forever, so workers are created once the queue is available.
   await retryWhileUnavailable(process, () => deliveries.counts());
   const shards = openShardAdmin(backend, onError);
   lifecycle.onClose('shards', () => shards.close());
   await retryWhileUnavailable(process, () => applyShardCount(process, shards));
-  return { backend, events, deliveries, shards };
+  return { backend, events, deliveries, runRequests, shards };
 }
 
 function openMaintenance(
   { settings, lifecycle, stopping, metrics, logger }: Process,
   { pool }: Database,
-  { backend, events, deliveries, shards }: Queues,
+  { backend, events, deliveries, runRequests, shards }: Queues,
   { retryPolicy, pendingMax, quarantine }: Dispatcher,
 ): Maintenance {
   const graceMs = settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS;
@@ -252,6 +257,7 @@ function openMaintenance(
     artifactStore,
     events,
     deliveries,
+    runRequests,
     shards,
     quarantine,
     retryPolicy,

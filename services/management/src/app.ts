@@ -18,7 +18,9 @@ import {
   openDeliveryQueue,
   openEventQueue,
   openQueueTelemetry,
+  openRunRequestQueue,
   type QueueBackendName,
+  type RunRequestQueue,
   requireNoEviction,
 } from '@runhook/queue';
 import {
@@ -55,6 +57,7 @@ import { createManagementMetrics, type ManagementMetrics, measureDependencies } 
 import { openRecordWrites } from './record-writes.ts';
 import { quarantineEvents } from './runs/quarantine.ts';
 import { Relay } from './runs/relay.ts';
+import { RunWaits } from './runs/run-waits.ts';
 import { createSignInFailures, type SignInFailures } from './sessions/sign-in-failures.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
 import { ChangeStreams } from './subscriptions/changes.ts';
@@ -88,6 +91,10 @@ export interface Timeouts {
   queueMs?: number;
   /** Interval between two polls for the listeners of `GET …/webhooks/changes`. */
   changesMs?: number;
+  /** Interval between two checks for runners that wait for a run. */
+  runsMs?: number;
+  /** Duration of a runner's lease. */
+  leaseMs?: number;
   /** Time Redis, if it has the rate limits, may take to count a call. */
   countMs?: number;
   /** Time the body of a request may take to arrive. */
@@ -177,7 +184,8 @@ export async function createManagement(
     const tokenUses = startTokenUses(context, database);
     const writes = openRecordWrites(context, database.pool);
     measureDependenciesPeriodically(context, database, queues.eventQueue);
-    const { deliveryQueue } = queues;
+    const runWaits = new RunWaits({ database: database.pool, pollIntervalMs: timeouts.runsMs });
+    const { deliveryQueue, runRequestQueue } = queues;
     const resources = {
       logger,
       metrics,
@@ -188,6 +196,8 @@ export async function createManagement(
       artifactStore,
       reads,
       deliveryQueue,
+      runRequestQueue,
+      runWaits,
       limitStore,
       egress,
       relay,
@@ -228,8 +238,9 @@ export async function createManagement(
     lifecycle.onClose('http server', () => server.close(), {
       timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS,
     });
-    // The server cannot close while streams are open.
+    // The server cannot close while streams are open or runners wait.
     lifecycle.onClose('streams of changes', () => changes.close());
+    lifecycle.onClose('waiting runners', () => runWaits.close());
 
     const { port } = server;
     const { port: operationsPort } = operations;
@@ -304,6 +315,7 @@ function openQueues(
   backendName: QueueBackendName;
   deliveryQueue: DeliveryQueue;
   eventQueue: EventQueue;
+  runRequestQueue: RunRequestQueue;
 } {
   const queueTelemetry = traces ? openQueueTelemetry : undefined;
   const backend = createQueueBackend(settings.queueUrl, { callMs: timeouts.queueMs, clock });
@@ -312,10 +324,12 @@ function openQueues(
   lifecycle.onClose('delivery queue', () => deliveryQueue.close());
   const eventQueue = openEventQueue(backend, onQueueError, queueTelemetry);
   lifecycle.onClose('event queue', () => eventQueue.close());
+  const runRequestQueue = openRunRequestQueue(backend, onQueueError);
+  lifecycle.onClose('queue of run requests', () => runRequestQueue.close());
   // Not required: an unavailable queue must not take every process of the API out of service. Reports are committed and
   // wait for the relay.
   health.register('queue', 'ready', () => requireNoEviction(deliveryQueue), { required: false });
-  return { backendName: backend.name, deliveryQueue, eventQueue };
+  return { backendName: backend.name, deliveryQueue, eventQueue, runRequestQueue };
 }
 
 async function openLimits(

@@ -2,7 +2,7 @@ import type { ArtifactStore } from '@runhook/artifacts';
 import { createSecretBox, type Pool, type RecordWrites } from '@runhook/database';
 import type { PrismaDatabase } from '@runhook/database/prisma';
 import { createAddressGuard, type Egress, egressRules } from '@runhook/egress';
-import type { DeliveryQueue } from '@runhook/queue';
+import type { DeliveryQueue, RunRequestQueue } from '@runhook/queue';
 import type { Clock, Logger, Traces } from '@runhook/runtime';
 import { Artifacts } from './artifacts/artifacts.ts';
 import { artifactEndpoints } from './artifacts/routes.ts';
@@ -34,13 +34,18 @@ import { jobsEndpoints } from './jobs/routes.ts';
 import type { ManagementMetrics } from './metrics.ts';
 import { type Oidc, openOidc, withoutPasswords } from './oidc/open-oidc.ts';
 import { oidcSettings } from './oidc/settings.ts';
+import { claimEndpoints } from './runs/claim-routes.ts';
 import { publishEndpoint } from './runs/publish-routes.ts';
 import { createPublishedEvents } from './runs/published-events.ts';
 import { runReadEndpoints } from './runs/read-routes.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
+import { LEASE_MS } from './runs/run-requests.ts';
+import type { RunWaits } from './runs/run-waits.ts';
 import { createRuns } from './runs/runs.ts';
 import { runStepsEndpoints } from './runs/step-routes.ts';
+import { triggerEndpoints } from './runs/trigger-routes.ts';
+import { createTriggers } from './runs/triggers.ts';
 import { CHANGE_PASSWORD, changePasswordEndpoint } from './sessions/change-password.ts';
 import { createConsoleSessions } from './sessions/console-sessions.ts';
 import { createDeviceCookies } from './sessions/device-cookies.ts';
@@ -80,6 +85,8 @@ export interface EndpointDependencies {
   artifactStore: ArtifactStore;
   reads: ReplicaReads;
   deliveryQueue: DeliveryQueue;
+  runRequestQueue: Pick<RunRequestQueue, 'add'>;
+  runWaits: RunWaits;
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
@@ -95,6 +102,8 @@ export interface EndpointDependencies {
     requestMs?: number | undefined;
     /** Time a committed redelivery waits for the queue to accept its job. */
     queueMs?: number | undefined;
+    /** Duration of a runner's lease; {@link LEASE_MS} when omitted. */
+    leaseMs?: number | undefined;
     /** Time the body of a request may take to arrive. */
     bodyMs?: number | undefined;
     /** Time for which an answer of the identity provider about a user's access is valid; a minute when omitted. */
@@ -123,6 +132,8 @@ export function createEndpoints(
     artifactStore,
     reads,
     deliveryQueue,
+    runRequestQueue,
+    runWaits,
     limitStore,
     egress,
     relay,
@@ -180,8 +191,9 @@ export function createEndpoints(
     onAccepted: (count: number) => metrics.accepted.inc(count),
     ...(traces && { traceContext: () => traces.serializeContext() }),
   };
+  const { leaseMs } = timeouts;
   const stepsBytesMax = settings.runStepsBytesPerAccount;
-  const runs = createRuns({ ...reportDependencies, stepsBytesMax, nowMs: () => clock.nowMs() });
+  const runs = createRuns({ ...reportDependencies, stepsBytesMax, nowMs: () => clock.nowMs(), leaseMs });
   const artifacts = new Artifacts({
     pool: artifactPool,
     store: artifactStore,
@@ -197,6 +209,17 @@ export function createEndpoints(
   const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
   const { publicUrl } = settings;
   const baseUrl = createBaseUrl(publicUrl);
+  const triggers = createTriggers({
+    pool,
+    idPool: reportPool,
+    onTriggered({ account_id: accountId, id: runId, job_id: jobId }) {
+      runWaits.notify(accountId);
+      // Maintenance adds the jobs of committed runs that are missing.
+      runRequestQueue.add([{ accountId, runId, jobId, attempt: 1 }]).catch((err: unknown) => {
+        logger.warn({ err }, 'triggered run not added to the queue, left to maintenance');
+      });
+    },
+  });
   const passwordEndpoints = [
     ...sessionEndpoints({ prisma, sessions, signIn, deviceCookies, publicUrl }),
     changePasswordEndpoint({ prisma, passwords, limits: signInLimits, deviceCookies }),
@@ -238,13 +261,16 @@ export function createEndpoints(
     incidentsEndpoint({ prisma, reads }),
     serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
     ...jobsEndpoints({ prisma, reads, baseUrl, jobsMax: settings.jobsPerAccount }),
+    // Before the paths of one run, which match `runs/claim` as well.
+    ...claimEndpoints({ pool, runs, waits: runWaits, baseUrl, leaseMs: leaseMs ?? LEASE_MS }),
+    ...triggerEndpoints({ runs, triggers, waits: runWaits, baseUrl }),
     ...runsEndpoints({
       runs,
       baseUrl,
       confirmStored: (accountId, runId) => artifacts.confirmStored(accountId, runId),
     }),
     ...runReadEndpoints({ runs, reads, prisma, pool, baseUrl }),
-    ...runStepsEndpoints({ pool, stepsBytesMax }),
+    ...runStepsEndpoints({ pool, stepsBytesMax, leaseMs }),
     ...artifactEndpoints(artifacts, artifactPool),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),

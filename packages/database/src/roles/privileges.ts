@@ -109,6 +109,10 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
   record_probe: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
   recoveries: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, UPDATE, DELETE' },
   run_counters: { management: 'SELECT, INSERT, UPDATE' },
+  run_requests: {
+    management: 'SELECT, INSERT, UPDATE',
+    dispatcher: 'SELECT, UPDATE (ended_at, enqueued_at), DELETE',
+  },
   run_steps: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   run_steps_usage: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
   run_models: { management: 'SELECT, INSERT, DELETE', dispatcher: 'SELECT, DELETE' },

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { JOB_RUN_EVENTS, MAINTENANCE, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { JOB_RUN_EVENTS, JOB_RUN_REQUESTS, MAINTENANCE, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import {
   type createPostgresBackend,
   type IQueueBackend,
@@ -71,7 +71,7 @@ async function migrate(connectionString: string, roles: readonly string[] = []):
 const CREATE_ID_SEQUENCES = `
   DO $$ DECLARE queue text; BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('runhook.migrate_queue'));
-    FOREACH queue IN ARRAY '{${[JOB_RUN_EVENTS, WEBHOOK_DELIVERIES, MAINTENANCE].join()}}'::text[] LOOP
+    FOREACH queue IN ARRAY '{${[JOB_RUN_EVENTS, JOB_RUN_REQUESTS, WEBHOOK_DELIVERIES, MAINTENANCE].join()}}'::text[] LOOP
       EXECUTE format('CREATE SEQUENCE IF NOT EXISTS ${POSTGRES_SCHEMA}.%I', ${POSTGRES_SCHEMA}.job_id_seq_name(queue));
     END LOOP;
   END $$`;

@@ -10,6 +10,7 @@ export interface Purged {
   notices: number;
   incidents: number;
   runs: number;
+  runRequests: number;
   subscriptions: number;
   auditEntries: number;
   quarantinedItems: number;
@@ -47,6 +48,7 @@ export async function purge(database: Queryable, options: PurgeOptions): Promise
       if (count > 0) onPurged?.('runs', count);
       return count;
     },
+    runRequests: purgeKind('runRequests', DELETE_RUN_REQUESTS),
     subscriptions: purgeKind('subscriptions', DELETE_SUBSCRIPTIONS, logRetentionDays),
     auditEntries: purgeKind('auditEntries', DELETE_AUDIT_ENTRIES, AUDIT_RETENTION_DAYS),
     quarantinedItems: purgeKind('quarantinedItems', DELETE_QUARANTINED, logRetentionDays),
@@ -92,6 +94,14 @@ const DELETE_QUARANTINED = {
       WHERE created_at < now() - $1::int * interval '1 day'
       LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING key`,
+};
+/** Keeps the token of a runner that returns after its run has ended: its reports are then rejected. */
+const DELETE_RUN_REQUESTS = {
+  name: 'delete-ended-run-requests',
+  text: `
+    DELETE FROM run_requests WHERE (account_id, run_id) IN (
+      SELECT account_id, run_id FROM run_requests WHERE ended_at < now() - interval '1 day' LIMIT $1)
+    RETURNING run_id`,
 };
 /** A trigger rejects the deletion of younger entries. */
 const AUDIT_RETENTION_DAYS = 365;

@@ -16,12 +16,15 @@ import { limitPending, type PendingLimitOptions } from './pending-limit.ts';
 import { eraseOldSecrets, type PurgeOptions, purge, purgeJobs } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { type RecoverDependencies, recover } from './recover.ts';
+import { type RunRequestDependencies, reconcileRunRequests } from './run-requests.ts';
 import { auditSignInFailures } from './sign-in-failures.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
 /** Interval between two counts of deferred deliveries: those that an account adds meanwhile are not limited. */
 const PENDING_LIMIT_EVERY_MS = 5_000;
+/** Interval of the passes that offer runs again whose runner died, in addition to the duration of the lease. */
+const RUN_REQUESTS_EVERY_MS = 5_000;
 const RECOVER_EVERY_MS = 2_000;
 /**
  * Interval between two passes over the day partitions: short, because partitions that a long reader blocks wait for the
@@ -39,6 +42,7 @@ type MaintenanceDependencies = ReconcileDependencies &
   AuditDependencies &
   LanesDependencies &
   RecoverDependencies &
+  RunRequestDependencies &
   PendingLimitOptions &
   PurgeOptions &
   ArtifactsOptions &
@@ -108,6 +112,14 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
         if (!result || result.queuedDeliveries + result.cancelledRecoveries === 0) return;
         metrics.recovered.inc(result.queuedDeliveries);
         logger.info(result, 'recovery pass: deliveries were queued again, or recoveries cancelled');
+      },
+    },
+    {
+      name: 'run-requests',
+      everyMs: RUN_REQUESTS_EVERY_MS,
+      async run() {
+        const { queued } = await reconcileRunRequests(dependencies);
+        if (queued > 0) logger.info({ queued }, 'triggered runs were added to the queue again');
       },
     },
     {

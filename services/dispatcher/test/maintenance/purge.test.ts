@@ -42,6 +42,7 @@ const NOTHING_PURGED = {
   notices: 0,
   incidents: 0,
   runs: 0,
+  runRequests: 0,
   subscriptions: 0,
   auditEntries: 0,
   quarantinedItems: 0,

@@ -4,9 +4,8 @@ import {
   EVENT_TYPES,
   type EventType,
   integerIdFromText,
-  RUN_STATUS_CODES,
+  isStoredRunStatus,
   RUN_TIMES,
-  type RunStatus,
 } from '@runhook/contract';
 import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
@@ -28,8 +27,8 @@ export interface RunEventView {
 }
 
 const RUN_ROW_COLUMNS = {
-  status: (value: unknown): value is RunStatus =>
-    typeof value === 'string' && Object.hasOwn(RUN_STATUS_CODES, value),
+  status: isStoredRunStatus,
+  has_started: column.flag,
   start_reported: column.flag,
   created_at: column.digits,
   finished_at: column.orNull(column.digits),
@@ -43,7 +42,7 @@ const RUN_TIME_COLUMNS = ['created_at', 'finished_at', 'errored_at', 'artifacts_
 
 // Retention has dropped all days before the oldest partition.
 const SELECT_RUN = `
-  SELECT status, start_reported, ${RUN_TIME_COLUMNS.map((time) => `${microsOf(time)} AS ${time}`).join(', ')},
+  SELECT status, started_at IS NOT NULL AS has_started, start_reported, ${RUN_TIME_COLUMNS.map((time) => `${microsOf(time)} AS ${time}`).join(', ')},
     created_at >= coalesce((
       SELECT min(to_date(substring(child.relname FROM '_([0-9]{8})'), 'YYYYMMDD'))
       FROM pg_inherits i JOIN pg_class child ON child.oid = i.inhrelid
@@ -118,11 +117,12 @@ const ORDERED_TYPES = EVENT_TYPES.toSorted(
     Number(EVENT_TYPE_TABLE[one].afterArtifacts) - Number(EVENT_TYPE_TABLE[other].afterArtifacts),
 );
 
-/** Returns the types of the events that the run's state implies; every run was once `Running`. */
-function expectedTypes({ status, artifacts_ingested_at }: RunRow): EventType[] {
+/** Returns the types of the events that the run's state implies; every run that has started was once `Running`. */
+function expectedTypes({ status, has_started, artifacts_ingested_at }: RunRow): EventType[] {
   return EVENT_TYPES.filter((type) => {
     const { statuses, afterArtifacts } = EVENT_TYPE_TABLE[type];
-    const isReached = statuses.includes('Running') || statuses.includes(status);
+    const isReached =
+      (has_started && statuses.includes('Running')) || statuses.some((reached) => reached === status);
     return isReached && (!afterArtifacts || artifacts_ingested_at !== null);
   });
 }

@@ -134,6 +134,9 @@ export type Endpoint = AccountEndpoint | CallerEndpoint | PublicEndpoint;
  */
 export const DEADLINE_MS = 6_000;
 
+/** Header with which a runner proves that it still has the run that it claimed. */
+export const LEASE_TOKEN_HEADER = 'Lease-Token';
+
 /** Requirements that an endpoint has for its caller. */
 export interface Access {
   action: Action;
@@ -151,6 +154,7 @@ export const READ_AUDIT: Access = { action: 'read_audit', webhooks: false, meter
 export const READ_TOKENS: Access = { action: 'read_tokens', webhooks: false, metered: true };
 export const READ_RUNS: Access = { action: 'read', webhooks: false, metered: false };
 export const REPORT_RUNS: Access = { action: 'report_runs', webhooks: false, metered: false };
+export const TRIGGER_RUNS: Access = { action: 'trigger_runs', webhooks: false, metered: false };
 /** Access to changes of jobs: metered, because all processes then read their cached callers and jobs again. */
 export const CHANGE_JOBS: Access = { ...REPORT_RUNS, metered: true };
 
@@ -165,6 +169,7 @@ const ACTION_TEXT: Record<Action, string> = {
   read_tokens: 'Reading the service tokens',
   write_webhooks: 'Writing webhooks',
   report_runs: 'Creating jobs and reporting runs',
+  trigger_runs: 'Triggering and cancelling runs',
 };
 
 /**

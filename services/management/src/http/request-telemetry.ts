@@ -13,7 +13,7 @@ export interface RequestState {
   caller: { kind: Principal['kind']; id: number } | null;
   /** Set once the caller is authorized for the account. */
   accountId: number | null;
-  /** Whether the response is a stream: its duration and the side that closed it are not meaningful. */
+  /** Whether the response is a stream or a long poll: its duration and the side that closed it are not meaningful. */
   isStream: boolean;
   /** Ids of the request's span, because the line is logged outside of the span. */
   trace: object;

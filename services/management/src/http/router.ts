@@ -37,6 +37,7 @@ import {
 import { LARGE_BYTES, memoryReservation } from './large-bodies.ts';
 import { type LimitResult, requestLimitKey } from './limits.ts';
 import { requireUtf8Query } from './query-encoding.ts';
+import { withLongPolls } from './long-poll.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { recordCaller, requestState } from './request-telemetry.ts';
 import { unservedMethodError } from './unserved-routes.ts';
@@ -73,8 +74,11 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
         const { method } = request;
         throw unservedMethodError(method, request.path) ?? new MethodNotAllowedError(method, allowed);
       }
-      const admission = () => admitCached(endpoint, dependencies, request, response);
-      const handle = await respondWithinDeadline(deadlineMs, new CommitGuard(), admission);
+      const admit = () =>
+        respondWithinDeadline(deadlineMs, new CommitGuard(), () =>
+          admitCached(endpoint, dependencies, request, response),
+        );
+      const handle = await admit();
       const reserveMemory = memoryReservation(
         dependencies.budgets.largeBodies,
         response,
@@ -83,12 +87,14 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       if (isLarge(endpoint, request)) await reserveMemory();
       const { body, file } = await readOrOpenBody(endpoint, dependencies, request, response);
       const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0) + uploadMs(file);
-      const guard = new CommitGuard();
-      const beforeCommit = () => guard.commit();
-      const parsedRequest = { body, file, beforeCommit, reserveMemory, ...requestParts(request) };
-      const endpointResponse = await respondWithinDeadline(responseMs, guard, () =>
-        handle(parsedRequest, guard),
-      );
+      const respond = (handleAdmitted: AdmittedHandler) => {
+        const guard = new CommitGuard();
+        const beforeCommit = () => guard.commit();
+        const parsedRequest = { body, file, beforeCommit, reserveMemory, ...requestParts(request) };
+        return respondWithinDeadline(responseMs, guard, () => handleAdmitted(parsedRequest, guard));
+      };
+      const retry = async () => respond(await admit());
+      const endpointResponse = await withLongPolls(response, () => respond(handle), retry);
       // Responses to writes are short, and those to a creation or a rotation contain a secret.
       const isCompressible = endpoint.method === 'GET' && endpoint.hasSecret !== true;
       await sendResponse(response, endpointResponse, isCompressible);

@@ -72,7 +72,7 @@ export function findScope(
 }
 
 /** Actions on an account. `read` needs only a membership or a token of the account. */
-export type Action = 'read' | 'read_audit' | 'read_tokens' | 'write_webhooks' | 'report_runs';
+export type Action = 'read' | 'read_audit' | 'read_tokens' | 'write_webhooks' | 'report_runs' | 'trigger_runs';
 
 type Requirement = { licence: 'developer' } | { anyOf: readonly PermissionSet[] };
 
@@ -94,6 +94,9 @@ const WRITE_WEBHOOKS: Record<'enterprise' | 'team', Record<Holder['kind'], Requi
 /** Requirement for creating jobs and reporting runs, on every plan (docs/contract.md#identity). */
 const REPORT_RUNS: Requirement = { anyOf: ['job_runner', 'account_admin', 'admin'] };
 
+/** Requirement for triggering, cancelling and retrying runs, on every plan. */
+const TRIGGER_RUNS: Requirement = { anyOf: ['job_runner', 'account_admin', 'admin', 'developer'] };
+
 /** Requirement for the audit log, which includes the addresses of sign-ins, and the list of tokens, on every plan. */
 const ADMINISTRATION: Requirement = { anyOf: ['account_admin', 'admin'] };
 
@@ -113,6 +116,7 @@ function requirementOf(
   if (action === 'read') return 'nothing';
   if (action === 'read_audit' || action === 'read_tokens') return ADMINISTRATION;
   if (action === 'report_runs') return REPORT_RUNS;
+  if (action === 'trigger_runs') return TRIGGER_RUNS;
   return plan === 'enterprise' || plan === 'team' ? WRITE_WEBHOOKS[plan][kind] : 'unavailable';
 }
 

@@ -111,3 +111,17 @@ function orderedSql(source: string, order: RunOrder | null): string {
   return `(SELECT * FROM ${source} ${NEWEST_FIRST} LIMIT ${RUNS_SEARCHED_MAX}) AS runs
     ORDER BY runs.${by} ${direction} NULLS LAST, id ${direction}`;
 }
+
+/** Returns the newest run of a job, of the account's newest runs; null without one. */
+export async function findLatestRun(
+  database: Queryable,
+  accountId: number,
+  jobId: number,
+): Promise<RunView | null> {
+  const text = `
+    SELECT ${RUN_COLUMNS} FROM (
+      SELECT * FROM runs WHERE account_id = $1 ${NEWEST_FIRST} LIMIT ${RUNS_SEARCHED_MAX}) AS runs
+    WHERE runs.job_id = $2 ${NEWEST_FIRST} LIMIT 1`;
+  const [row] = await queryRows(database, RUN, text, [accountId, jobId]);
+  return row ? toRunView(row) : null;
+}

@@ -4,7 +4,7 @@ import type { JobAtVersion } from './job-cache.ts';
 import { keyOf, type RunWrite } from './report-statements.ts';
 import type { RunStart } from './routes.ts';
 import type { RunView } from './run-view.ts';
-import { type RunCall, type RunState, runEvent, transitionRun } from './transitions.ts';
+import { isUnstarted, type RunCall, type RunState, runEvent, transitionRun } from './transitions.ts';
 
 /** A job runner's report of one run. */
 export interface Report {
@@ -21,7 +21,7 @@ export interface Report {
 
 /** A report that changes an existing run. */
 interface Change {
-  call: Exclude<RunCall['call'], 'start'>;
+  call: Exclude<RunCall['call'], 'start' | 'trigger'>;
   runId: number;
   transition: RunCall;
   /** Returns the fields, other than the status, that the report sets on a run that it changes. */
@@ -88,9 +88,33 @@ export function planWithRun(
   const { report } = pending;
   const { content } = report;
   if (isOutdated(report, version)) return { pending, outcome: { kind: 'outdated' } };
-  if (content.call === 'start') return { pending, outcome: existingRunOutcome(run, content.fields) };
+  if (content.call === 'start') return planStartOfExisting(pending, content.fields, run, version);
   if (run === undefined) return { pending, outcome: { kind: 'not_found' } };
   return planChange(pending, content, run, version);
+}
+
+/** Plans a start whose id is taken: it starts a triggered run; otherwise it repeats a start. */
+function planStartOfExisting(
+  pending: PendingReport,
+  fields: RunStart,
+  run: RunView | undefined,
+  version: string,
+): PlannedReport {
+  const outcome = existingRunOutcome(run, fields);
+  if (run === undefined || outcome.kind !== 'existing' || !isUnstarted(run.status))
+    return { pending, outcome };
+  return planChange(pending, beginChange(run.id, { call: 'start' }, fields), run, version);
+}
+
+/** Returns the change that starts a triggered run. */
+export function beginChange(
+  runId: number,
+  transition: RunCall,
+  fields: Pick<RunStart, 'engine_version' | 'started_at'>,
+): Change {
+  const { engine_version, started_at } = fields;
+  const details = (arrivedAt: string) => ({ engine_version, started_at: started_at ?? arrivedAt });
+  return { call: 'begin', runId, transition, details };
 }
 
 function planChange(pending: PendingReport, content: Change, run: RunView, version: string): PlannedReport {

@@ -13,7 +13,7 @@ import {
   type ReportOutcome,
   runKey,
 } from './report-plans.ts';
-import { findRuns, recordRuns } from './report-statements.ts';
+import { findRuns, recordRuns, startsTriggered } from './report-statements.ts';
 import { drawFreeRunId, drawRunIds, FOLLOWED_RUN_ID_MAX, type RunIdDraw } from './run-counters.ts';
 
 export type ReportResult =
@@ -86,6 +86,9 @@ export class ReportRecorder {
     const writes: PlannedWrite[] = [];
     for (const one of plans) {
       if (one.write === undefined) results[one.pending.index] = { outcome: one.outcome, events: [] };
+      // The statement of batches lacks the columns of a start, which nearly no change has.
+      else if (isBatched && startsTriggered(one.write))
+        results[one.pending.index] = { outcome: { kind: 'locked' }, events: [] };
       else {
         try {
           one.pending.report.beforeCommit();

@@ -14,7 +14,7 @@ import {
 } from '@runhook/database';
 import type { RunView } from './run-view.ts';
 import { RUN, RUN_COLUMNS, type RunRow, timeSql, toRunView } from './statements.ts';
-import type { RunState } from './transitions.ts';
+import { isUnstarted, type RunState } from './transitions.ts';
 
 /** Rows with the value of `cache_version`, both from one snapshot. */
 export interface RowsAtVersion<T> {
@@ -171,13 +171,35 @@ const CHANGED_COLUMNS: UnnestColumns<RunWrite> = {
   artifacts_ingested_at: ['timestamptz', ({ run }) => run.artifacts_ingested_at],
 };
 
-const changeSql = (firstParameter: number, lockClause: string) => `
+/** Columns of changed runs that may start, as triggered runs do. */
+const STARTABLE_COLUMNS: UnnestColumns<RunWrite> = {
+  ...CHANGED_COLUMNS,
+  engine_version: ['text', ({ run }) => run.engine_version],
+  started_at: ['timestamptz', ({ run }) => run.started_at],
+};
+
+/** `SKIP LOCKED` leaves out runs that another transaction has locked, as batches do. */
+type LockClause = '' | 'SKIP LOCKED';
+
+/** Batches have no columns that nearly no change needs. */
+const changedColumns = (lockClause: LockClause) => (lockClause === '' ? STARTABLE_COLUMNS : CHANGED_COLUMNS);
+
+/** Returns whether a write starts a triggered run, for which only the unbatched statement has the columns. */
+export function startsTriggered({ expected, run }: RunWrite): boolean {
+  return expected !== null && isUnstarted(expected.status) && run.status === 'Running';
+}
+
+const START_SQL = `,
+      engine_version = c.engine_version, started_at = c.started_at,
+      start_reported = r.start_reported OR (r.started_at IS NULL AND c.started_at IS NOT NULL)`;
+
+const changeSql = (firstParameter: number, lockClause: LockClause) => `
   UPDATE runs r
   SET status = c.status, status_message = c.status_message, finished_at = c.finished_at, errored_at = c.errored_at,
-      artifacts_ingested_at = c.artifacts_ingested_at
+      artifacts_ingested_at = c.artifacts_ingested_at${lockClause === '' ? START_SQL : ''}
   FROM (
     SELECT input.*
-    FROM ${unnestSql(CHANGED_COLUMNS, firstParameter, 'input')}
+    FROM ${unnestSql(changedColumns(lockClause), firstParameter, 'input')}
     JOIN current ON current.version = input.version
     JOIN runs locked ON locked.account_id = input.account_id AND locked.id = input.id
     FOR UPDATE OF locked ${lockClause}
@@ -204,12 +226,11 @@ type ReportKinds = 'starts' | 'changes' | 'both';
 /**
  * Returns the statement. A run that does not match its expected state is not changed and has no events. Both parts lock
  * their runs in input order, as all other writers of runs do, so that they cannot deadlock.
- * @param lockClause `SKIP LOCKED` leaves out runs that another transaction has locked
  * @param conflictClause conflict clause for a start whose run another transaction creates
  */
 function recordSql(
   kinds: ReportKinds,
-  lockClause: '' | 'SKIP LOCKED',
+  lockClause: LockClause,
   conflictClause: '' | typeof DO_NOTHING_ON_CONFLICT,
 ): string {
   const parts: string[] = [];
@@ -223,7 +244,7 @@ function recordSql(
   if (kinds !== 'starts') {
     parts.push(`changed AS (${changeSql(firstParameter, lockClause)})`);
     doneSelects.push('SELECT account_id, id, NULL::timestamptz AS created_at FROM changed');
-    firstParameter += unnestParameterCount(CHANGED_COLUMNS);
+    firstParameter += unnestParameterCount(changedColumns(lockClause));
   }
   return `
     WITH current AS MATERIALIZED (
@@ -292,7 +313,7 @@ export async function recordRuns(
   const execute = (kinds: ReportKinds, { text, name }: { text: string; name: string | undefined }) => {
     const values = [
       ...(kinds === 'changes' ? [] : unnestValues(STARTED_COLUMNS, starts)),
-      ...(kinds === 'starts' ? [] : unnestValues(CHANGED_COLUMNS, changes)),
+      ...(kinds === 'starts' ? [] : unnestValues(changedColumns(isBatched ? 'SKIP LOCKED' : ''), changes)),
       ...unnestValues(REPORT_EVENT_COLUMNS, events),
     ];
     return queryRows(database, RECORDED_ROW, text, values, name);

@@ -12,7 +12,12 @@ import {
 import Joi from 'joi';
 import type { BaseUrl } from '../http/base-url.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
-import { type AccountEndpoint, REPORT_RUNS, type WriteRequest } from '../http/endpoint.ts';
+import {
+  type AccountEndpoint,
+  LEASE_TOKEN_HEADER,
+  REPORT_RUNS,
+  type WriteRequest,
+} from '../http/endpoint.ts';
 import type { EndpointResponse } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
@@ -84,12 +89,12 @@ async function ingestArtifacts(
   return await runs.ingestArtifacts(reportingOf(request), runIdOf(request), reportResponse(baseUrl(request)));
 }
 
-function reportingOf({ account, version, recorder }: WriteRequest): Reporting {
-  return { accountId: account.id, version, recorder };
+export function reportingOf({ account, version, recorder, header }: WriteRequest): Reporting {
+  return { accountId: account.id, version, recorder, leaseToken: header(LEASE_TOKEN_HEADER) ?? null };
 }
 
 /** @param jobId of a start */
-function reportResponse(baseUrl: string, jobId?: number): CreateResponse {
+export function reportResponse(baseUrl: string, jobId?: number): CreateResponse {
   return (outcome): EndpointResponse => {
     switch (outcome.kind) {
       case 'started':
@@ -125,6 +130,9 @@ export interface RunStart {
   started_at?: string;
 }
 
+/** Body of `POST …/runs/{run_id}/start/`. */
+export type RunBegin = Pick<RunStart, 'engine_version' | 'started_at'>;
+
 /** Body of `POST …/runs/{run_id}/finish/`. */
 export interface RunFinish {
   status: FinishStatus;
@@ -156,12 +164,17 @@ const reportedTime = Joi.string()
     return `${time.slice(0, 26)}Z`;
   });
 
+const BEGIN_FIELDS = {
+  engine_version: reportedText(RUN_LIMITS.engineVersionCharactersMax).required(),
+  started_at: reportedTime,
+};
+const beginSchema = Joi.object<RunBegin>(BEGIN_FIELDS);
+
 const startSchema = Joi.object<RunStart>({
   job_id: integerId.required(),
   run_id: integerId.empty(null),
   reason: optionalText,
-  engine_version: reportedText(RUN_LIMITS.engineVersionCharactersMax).required(),
-  started_at: reportedTime,
+  ...BEGIN_FIELDS,
 });
 
 const finishSchema = Joi.object<RunFinish>({
@@ -175,6 +188,10 @@ const finishSchema = Joi.object<RunFinish>({
 
 function parseRunStart(body: unknown): RunRequestParsing<RunStart> {
   return parse(startSchema, body);
+}
+
+export function parseRunBegin(body: unknown): RunRequestParsing<RunBegin> {
+  return parse(beginSchema, body);
 }
 
 function parseRunFinish(body: unknown): RunRequestParsing<RunFinish> {

@@ -11,9 +11,10 @@ import type { EndpointResponse } from '../http/envelope.ts';
 import { RunLockedError, StaleCredentialError, UnbatchedReportError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import type { Relay } from './relay.ts';
-import type { Report, ReportOutcome } from './report-plans.ts';
+import { beginChange, clientRunId, type Report, type ReportOutcome } from './report-plans.ts';
 import { ReportRecorder, type ReportResult } from './report-recorder.ts';
-import type { RunFinish, RunStart } from './routes.ts';
+import type { RunBegin, RunFinish, RunStart } from './routes.ts';
+import { LEASE_MS, renewLease } from './run-requests.ts';
 import type { RunView } from './run-view.ts';
 import { findRun } from './statements.ts';
 import { storeSteps } from './step-statements.ts';
@@ -24,6 +25,8 @@ export interface Reporting {
   /** Value of `cache_version` at which the caller was read; null for a console session, which is never cached. */
   version: string | null;
   recorder: ResponseRecorder;
+  /** Token of the runner's lease; null or omitted for a report without one, which is accepted. */
+  leaseToken?: string | null;
 }
 
 /** Makes the response from an outcome. For a request with a key, an error that it throws rolls the report back. */
@@ -46,6 +49,14 @@ export interface Runs {
     runId: number,
     createResponse: CreateResponse,
   ): Promise<RecordedResponse>;
+  /** Starts a triggered run. */
+  begin(
+    reporting: Reporting,
+    runId: number,
+    fields: RunBegin,
+    createResponse: CreateResponse,
+  ): Promise<RecordedResponse>;
+  cancel(reporting: Reporting, runId: number, createResponse: CreateResponse): Promise<RecordedResponse>;
   find(accountId: number, runId: number): Promise<RunView | null>;
 }
 
@@ -61,6 +72,8 @@ export interface RunsDependencies {
   /** Returns the trace of the current call; always null unless traces are exported. */
   traceContext?: () => string | null;
   nowMs?: () => number;
+  /** Duration of a runner's lease; {@link LEASE_MS} when omitted. */
+  leaseMs?: number | undefined;
 }
 
 /**
@@ -79,6 +92,7 @@ const BATCH_SLOTS = 3;
 export function createRuns(dependencies: RunsDependencies): Runs {
   const { pool, reportPool, relay, stepsBytesMax, onAccepted } = dependencies;
   const { traceContext = () => null, nowMs = Date.now } = dependencies;
+  const { leaseMs = LEASE_MS } = dependencies;
   const reportRecorder = new ReportRecorder(reportPool);
   const batcher = new MicroBatcher<Report, ReportResult>({
     async run(reports) {
@@ -110,19 +124,22 @@ export function createRuns(dependencies: RunsDependencies): Runs {
 
   /** @param steps steps of the run, which are committed with the report */
   async function report(
-    { accountId, version, recorder }: Reporting,
+    { accountId, version, recorder, leaseToken = null }: Reporting,
     content: Report['content'],
     createResponse: CreateResponse,
     steps: readonly CompressedRunStep[] = [],
   ): Promise<RecordedResponse> {
     const call = { accountId, version, content, arrivedAtMs: nowMs(), traceContext: traceContext() };
     const { batch } = recorder;
-    if (batch && steps.length > 0) throw new UnbatchedReportError();
+    if (batch && (steps.length > 0 || leaseToken !== null)) throw new UnbatchedReportError();
     if (batch) {
       const result = await batcher.add({ beforeCommit: batch.beforeCommit, ...call });
       return batch.accept(createResponse(requireFinalOutcome(result)));
     }
     const { result, response } = await inTransaction(pool, async (transaction) => {
+      const runId = clientRunId(content);
+      if (leaseToken !== null && runId !== undefined)
+        await renewLease(transaction, { accountId, runId, token: leaseToken }, leaseMs);
       const [result] = await reportRecorder.record(transaction, [{ ...call, beforeCommit: () => {} }], {
         isBatched: false,
       });
@@ -158,6 +175,13 @@ export function createRuns(dependencies: RunsDependencies): Runs {
       const details = (arrivedAt: string) => ({ artifacts_ingested_at: arrivedAt });
       const transition = { call: 'artifacts' } as const;
       return report(reporting, { call: 'artifacts', runId, transition, details }, createResponse);
+    },
+    begin: (reporting, runId, fields, createResponse) =>
+      report(reporting, beginChange(runId, { call: 'begin' }, fields), createResponse),
+    cancel(reporting, runId, createResponse) {
+      const details = (arrivedAt: string) => ({ finished_at: arrivedAt });
+      const transition = { call: 'cancel' } as const;
+      return report(reporting, { call: 'cancel', runId, transition, details }, createResponse);
     },
     find: (accountId, runId) => findRun(pool, accountId, runId),
   };

@@ -71,7 +71,7 @@ const statusNumber = (description: string): Schema => ({
 const flag = (description: string): Schema => ({ type: 'boolean', description });
 
 /** Schema of a time in a report: the format of responses, null, or a time with a smaller or larger fraction. */
-function reportedTime(description: string): Schema {
+export function reportedTime(description: string): Schema {
   return {
     type: ['string', 'null'],
     format: 'date-time',

@@ -11,6 +11,7 @@ import { BODY_BYTES_MAX } from '../http/body.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
+  LEASE_TOKEN_HEADER,
   READ_RUNS,
   REPORT_RUNS,
   type WriteRequest,
@@ -21,6 +22,7 @@ import { accountIdOf, booleanValue } from '../http/filter-readers.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import { relatedNames } from '../http/include-related.ts';
 import { QueryReader } from '../http/query-parameters.ts';
+import { LEASE_MS } from './run-requests.ts';
 import { findRun } from './statements.ts';
 import { loadRunSteps, loadStepText, reportSteps, type StepTextName } from './step-statements.ts';
 
@@ -30,6 +32,8 @@ export interface RunStepsDependencies {
   pool: Pool;
   /** Quota of an account's steps; see `RunStepsTarget`. */
   stepsBytesMax: number;
+  /** Duration of a runner's lease; {@link LEASE_MS} when omitted. */
+  leaseMs?: number | undefined;
 }
 
 /** The steps of a run (docs/contract.md#run-steps), on every plan. */
@@ -63,14 +67,15 @@ export function runStepsEndpoints(dependencies: RunStepsDependencies): AccountEn
 const bodySchema = Joi.object<{ run_steps: RunStep[] }>({ run_steps: runStepsSchema.min(1).required() });
 
 async function report(
-  { pool, stepsBytesMax }: RunStepsDependencies,
-  { account, body, param, recorder }: WriteRequest,
+  { pool, stepsBytesMax, leaseMs = LEASE_MS }: RunStepsDependencies,
+  { account, body, param, header, recorder }: WriteRequest,
 ): Promise<RecordedResponse> {
   const runId = runIdOf(param);
   const { value, error } = bodySchema.required().validate(body, VALIDATION_OPTIONS);
   if (error) throw new InvalidRequestError(toProblems(error, 'body'));
   const target = { accountId: account.id, runId, accountBytesMax: stepsBytesMax };
-  return await reportSteps(pool, target, value.run_steps, recorder);
+  const lease = { token: header(LEASE_TOKEN_HEADER) ?? null, leaseMs };
+  return await reportSteps(pool, target, value.run_steps, recorder, lease);
 }
 
 async function list(

@@ -18,6 +18,7 @@ import {
 import { ConflictError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import { LARGE_BYTES } from '../http/large-bodies.ts';
+import { renewLease } from './run-requests.ts';
 import { type RunStepResponse, type StepView, stepResponse } from './step-response.ts';
 
 /** Stores the steps of a run. @throws ConflictError if they exceed a limit */
@@ -36,17 +37,21 @@ export async function storeSteps(
 
 /**
  * Stores steps of a run in progress, in one transaction with the response: the steps of the run without their texts.
- * @throws NotFoundError; ConflictError if the run is not in progress, or a limit is exceeded
+ * @param lease token of the runner's lease, null for a report without one, and the duration to which it is renewed
+ * @throws NotFoundError; ConflictError if the run is not in progress, another runner has it, or a limit is exceeded
  */
 export async function reportSteps(
   pool: Pool,
   target: RunStepsTarget,
   steps: readonly RunStep[],
   recorder: Pick<ResponseRecorder, 'record'>,
+  lease: { token: string | null; leaseMs: number },
 ): Promise<RecordedResponse> {
   const { accountId, runId } = target;
   const compressed = await compressRunSteps(steps);
   return await inTransaction(pool, async (transaction) => {
+    const { token, leaseMs } = lease;
+    if (token !== null) await renewLease(transaction, { accountId, runId, token }, leaseMs);
     await lockRunInProgress(transaction, target);
     await storeSteps(transaction, target, compressed);
     const stored = await loadRunSteps(transaction, accountId, [runId], { withLogs: false });

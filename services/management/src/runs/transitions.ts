@@ -28,7 +28,13 @@ export interface RunState {
   hasArtifacts: boolean;
 }
 
-export type RunCall = { call: 'start' } | { call: 'finish'; status: FinishStatus } | { call: 'artifacts' };
+/**
+ * `start` reports a run that may be new, `begin` the start of a run that was triggered. A claim, which changes runs by a
+ * statement of its own, is in claims.ts.
+ */
+export type RunCall =
+  | { call: 'trigger' | 'start' | 'begin' | 'artifacts' | 'cancel' }
+  | { call: 'finish'; status: FinishStatus };
 
 /** `events` are sent in that order, with the state after the transition. `unchanged` is a repeat without effect. */
 export type RunTransition =
@@ -42,17 +48,48 @@ const FINAL_STATUS: Record<FinishStatus, Exclude<RunStatus, 'Running'>> = {
   cancelled: 'Canceled',
 };
 
+const QUEUED: RunState = { status: 'Queued', hasFinishTime: false, hasArtifacts: false };
+const RUNNING: RunState = { status: 'Running', hasFinishTime: false, hasArtifacts: false };
+
+/** Whether a run is triggered and no runner has started it. */
+export function isUnstarted(status: StoredRunStatus): boolean {
+  return status === 'Queued' || status === 'Starting';
+}
+
 /**
- * Returns the transition of a run and the events to send (docs/contract.md#runs-and-jobs). Finish and artifacts arrive
+ * Returns the transition of a run and the events to send (docs/contract.md#triggered-runs). Finish and artifacts arrive
  * in either order. A report of a state that a published event has set sends no event. @param state null for no run
  */
 export function transitionRun(state: RunState | null, call: RunCall): RunTransition {
-  if (call.call === 'start') {
-    if (state) return { kind: 'unchanged' };
-    return changeTo(null, { status: 'Running', hasFinishTime: false, hasArtifacts: false });
+  if (state === null) {
+    if (call.call === 'trigger') return changeTo(null, QUEUED);
+    return call.call === 'start' ? changeTo(null, RUNNING) : NOT_STARTED;
   }
-  if (!state) return { kind: 'conflict', message: 'The run has not been started.' };
-  return call.call === 'finish' ? finish(state, FINAL_STATUS[call.status]) : ingestArtifacts(state);
+  switch (call.call) {
+    case 'trigger':
+      return { kind: 'unchanged' };
+    case 'start':
+      return isUnstarted(state.status) ? changeTo(state, RUNNING) : { kind: 'unchanged' };
+    case 'begin':
+      return begin(state);
+    case 'cancel':
+      return isFinalRunStatus(state.status)
+        ? { kind: 'unchanged' }
+        : changeTo(state, { ...state, status: 'Canceled', hasFinishTime: true });
+    case 'finish':
+      return isUnstarted(state.status) ? NOT_STARTED : finish(state, FINAL_STATUS[call.status]);
+    case 'artifacts':
+      return isUnstarted(state.status) ? NOT_STARTED : ingestArtifacts(state);
+  }
+}
+
+const NOT_STARTED: RunTransition = { kind: 'conflict', message: 'The run has not been started.' };
+
+/** A second start, as by another runner after the lease of the first one, sends nothing. */
+function begin(state: RunState): RunTransition {
+  if (isUnstarted(state.status)) return changeTo(state, RUNNING);
+  if (state.status === 'Running') return { kind: 'unchanged' };
+  return { kind: 'conflict', message: `The run has ended as ${state.status} and cannot start.` };
 }
 
 function finish(state: RunState, status: Exclude<RunStatus, 'Running'>): RunTransition {

@@ -118,8 +118,12 @@ async function prepareWrite([route, prepare]: (typeof WRITES)[number], headers =
   account = await harness.newAccount();
   const { token } = account;
   const prepared = await prepare({ harness, account, receiver });
-  const isSession = prepared.headers !== undefined;
-  return { route, write: { ...(isPublic(prepared) || isSession ? {} : { token }), headers, ...prepared } };
+  const isSession = prepared.headers !== undefined && prepared.token === undefined;
+  const allHeaders = { ...headers, ...prepared.headers };
+  return {
+    route,
+    write: { ...(isPublic(prepared) || isSession ? {} : { token }), ...prepared, headers: allHeaders },
+  };
 }
 
 /** Writes that wait for the same lock run concurrently, because a waiting report is rejected only after 5 s. */

@@ -41,6 +41,15 @@ async function startedRunPath(world: WriteWorld): Promise<string> {
   return runsPath(world, `${json.data.id}/`);
 }
 
+const jobPath = async (world: WriteWorld, suffix: string) =>
+  `/api/v2/accounts/${world.account.id}/jobs/${await world.harness.newJob(world.account)}/${suffix}`;
+
+async function triggeredRunPath(world: WriteWorld): Promise<string> {
+  const path = await jobPath(world, 'run/');
+  const { json } = await world.harness.call('POST', path, { token: world.account.token });
+  return runsPath(world, `${json.data.id}/`);
+}
+
 async function failedDelivery(world: WriteWorld) {
   const { id: subscriptionId } = await world.harness.newSubscription(world.account);
   const completedAt = new Date().toISOString();
@@ -87,6 +96,58 @@ export const WRITES: readonly (readonly [
       body: { results: [] },
     }),
     'artifacts IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/jobs/:job_id/run',
+    async (world) => ({ path: await jobPath(world, 'run/'), body: { cause: 'By hand' } }),
+    'runs, run_requests IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/jobs/:job_id/rerun',
+    async (world) => ({ path: await jobPath(world, 'rerun/') }),
+    'runs, run_requests IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/runs/:run_id/retry',
+    async (world) => {
+      const path = await triggeredRunPath(world);
+      await world.harness.call('POST', `${path}cancel/`, { token: world.account.token });
+      return { path: `${path}retry/` };
+    },
+    'runs, run_requests IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/runs/:run_id/cancel',
+    async (world) => ({ path: `${await triggeredRunPath(world)}cancel/` }),
+    'runs, events IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/runs/claim',
+    async (world) => {
+      await triggeredRunPath(world);
+      return { path: runsPath(world, 'claim/') };
+    },
+    'runs, run_requests IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/runs/:run_id/start',
+    async (world) => ({
+      path: `${await triggeredRunPath(world)}start/`,
+      body: { engine_version: '1.9.2' },
+    }),
+    'runs, events IN SHARE',
+  ],
+  [
+    'POST /api/v2/accounts/:account_id/runs/:run_id/heartbeat',
+    async (world) => {
+      const path = await triggeredRunPath(world);
+      const { json } = await world.harness.call('POST', runsPath(world, 'claim/'), {
+        token: world.account.token,
+      });
+      const headers = { 'lease-token': json.data.lease_token };
+      return { path: `${path}heartbeat/`, token: world.account.token, headers };
+    },
+    'runs, run_requests IN SHARE',
   ],
   [
     'POST /api/v2/accounts/:account_id/events',

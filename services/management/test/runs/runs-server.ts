@@ -21,11 +21,16 @@ import { ReplicaReads } from '../../src/http/replica-reads.ts';
 import { createHttpApp } from '../../src/http/server.ts';
 import { findPrincipal, PrincipalCache } from '../../src/identity/find-principal.ts';
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
+import { claimEndpoints } from '../../src/runs/claim-routes.ts';
 import { runReadEndpoints } from '../../src/runs/read-routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
+import { LEASE_MS } from '../../src/runs/run-requests.ts';
+import { RunWaits } from '../../src/runs/run-waits.ts';
 import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
 import { runStepsEndpoints } from '../../src/runs/step-routes.ts';
+import { triggerEndpoints } from '../../src/runs/trigger-routes.ts';
+import { createTriggers } from '../../src/runs/triggers.ts';
 import { checkedFetch } from '../checked-fetch.ts';
 
 export interface RunsServer {
@@ -37,6 +42,7 @@ export interface RunsServer {
   token: string;
   /** The service that the endpoints call. */
   runs: Runs;
+  waits: RunWaits;
   /** Main pool of the service, with the role of management. */
   servicePool: Pool;
   /** Pool that records reports in batches. */
@@ -90,7 +96,9 @@ const NO_BUDGET: AccountBudgets['slowReads'] = { run: (_, work) => work() };
 
 /** Starts the endpoints of jobs and runs on a socket, with their own database and an account on the free plan. */
 export async function startRunsServer(
-  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs' | 'stepsBytesMax'>> & {
+  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs' | 'leaseMs' | 'stepsBytesMax'>> & {
+    /** Number of runners of an account that may wait. */
+    waitsMax?: number;
     writes?: Pick<RecordWrites, 'track'>;
   } = {},
 ): Promise<RunsServer> {
@@ -119,10 +127,19 @@ export async function startRunsServer(
   const runs = createRuns({ pool, reportPool: reports.pool, stepsBytesMax, ...options, relay });
   const reads = new ReplicaReads(pool, null);
   const baseUrl = createBaseUrl(undefined);
+  const { leaseMs = LEASE_MS, waitsMax = 100 } = options;
+  const waits = new RunWaits({ database: pool, waitsMax: { all: waitsMax, perAccount: waitsMax } });
+  const triggers = createTriggers({
+    pool,
+    idPool: reports.pool,
+    onTriggered: ({ account_id: accountId }) => waits.notify(accountId),
+  });
   const app = createHttpApp({
     endpoints: [
       ...jobsEndpoints({ ...ofService, reads, baseUrl, jobsMax: 1_000 }),
+      ...claimEndpoints({ pool, runs, waits, baseUrl, leaseMs }),
       ...runsEndpoints({ runs, baseUrl }),
+      ...triggerEndpoints({ runs, triggers, waits, baseUrl }),
       ...runReadEndpoints({ runs, reads, ...ofService, baseUrl }),
       ...runStepsEndpoints({ pool, stepsBytesMax }),
     ],
@@ -170,6 +187,7 @@ export async function startRunsServer(
     accountId,
     token,
     runs,
+    waits,
     servicePool: pool,
     reportPool: reports.pool,
     relayed: () => relayedEvents.flat().length,
@@ -215,6 +233,7 @@ export async function startRunsServer(
       }));
     },
     async close() {
+      waits.close();
       server.close();
       server.closeAllConnections();
       await reports.close();

@@ -16,6 +16,7 @@ import { runPaths } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
 import { runSchemas } from '../../runs/schemas-openapi.ts';
 import { runStepPaths, runStepSchemas } from '../../runs/step-openapi.ts';
+import { triggerPaths, triggerSchemas } from '../../runs/trigger-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
 import { ownSessionPaths, ownSessionSchemas } from '../../sessions/own-sessions-openapi.ts';
@@ -41,6 +42,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...jobSchemas,
   ...projectSchemas,
   ...runSchemas,
+  ...triggerSchemas,
   ...runStepSchemas,
   ...artifactSchemas,
   ...publishSchemas,
@@ -101,6 +103,7 @@ const PATHS: Paths = withV2Status({
   ...jobPaths,
   ...projectPaths,
   ...runPaths,
+  ...triggerPaths,
   ...runStepPaths,
   ...artifactPaths,
   ...publishPaths,

@@ -1,4 +1,5 @@
 import { PATH_CHARACTERS_MAX, PATH_PATTERN } from '@runhook/artifacts';
+import { LEASE_TOKEN_HEADER } from '../endpoint.ts';
 import { LIMIT_DEFAULT, LIMIT_MAX, SEARCH_CHARACTERS_MAX } from '../query-parameters.ts';
 import {
   type Header,
@@ -54,6 +55,13 @@ export const PARAMETERS = {
     description:
       'Makes a retry safe: for 24 hours, the same request with the same key is not executed again, but gets the stored response. Only successful responses are stored.',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]*$' },
+  },
+  LeaseToken: {
+    name: LEASE_TOKEN_HEADER,
+    in: 'header',
+    description:
+      'The `lease_token` of the claim: renews the lease, and is a 409 if another runner has claimed the run since. A report without it is accepted.',
+    schema: { type: 'string', minLength: 1, maxLength: 255 },
   },
   IfMatch: {
     name: 'If-Match',

@@ -1,0 +1,131 @@
+"""Executes the triggered runs of an account with the commands that a file lists for each job; see README.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from runhook import command_step_name
+from runhook.runner import ClaimedRun, RunnerClient, RunResult
+
+MESSAGE_CHARACTERS_MAX = 2_000
+POLL_SECONDS = 0.2
+RUNNING, SUCCESS, ERROR, CANCELLED = 3, 10, 20, 30
+
+
+def main() -> None:
+    url, token = os.environ.get("RUNHOOK_URL"), os.environ.get("RUNHOOK_TOKEN")
+    if len(sys.argv) != 2 or not url or not token:
+        sys.exit("usage: RUNHOOK_URL=… RUNHOOK_TOKEN=… runner.py <jobs file>")
+    jobs = json.loads(Path(sys.argv[1]).read_text())
+    client = RunnerClient(
+        url,
+        token,
+        jobs["accountId"],
+        job_ids=[int(job_id) for job_id in jobs["jobs"]],
+        name="example-job-runner-python",
+        on_error=lambda error: print(error, file=sys.stderr, flush=True),
+    )
+    # The first signal lets the run in progress end; a second one ends the process, and another runner gets the run.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: (signal.signal(received, signal.SIG_DFL), client.stop()))
+    client.run(lambda run: execute(jobs, run))
+
+
+def execute(jobs: dict[str, Any], run: ClaimedRun) -> RunResult:
+    """Executes the commands of a run one after another, until one fails, and uploads its artifacts."""
+    job = jobs["jobs"][str(run.run["job_id"])]
+    started_at = datetime.now(timezone.utc)
+    run.start(jobs.get("engineVersion", sys.version.split()[0]), now())
+    failure = execute_steps(run, commands_of(jobs, job, run.execute_steps))
+    # Before the end of the run is reported: a client that sees it may ask for the files at once, and only once.
+    if not run.lost.is_set() and "artifacts" in job:
+        upload_artifacts(run, Path(job["artifacts"]), started_at)
+    return ("success", None) if failure is None else ("errored", failure)
+
+
+def commands_of(jobs: dict[str, Any], job: dict[str, Any], triggered: Sequence[str]) -> list[list[str]]:
+    """Returns the steps of the trigger if it has any, otherwise those of the file. No shell reads them."""
+    if not triggered:
+        return [shlex.split(step) if isinstance(step, str) else step for step in job["steps"]]
+    commands = [shlex.split(step) for step in triggered]
+    for command in commands:
+        if command[0] not in jobs.get("programs", []):
+            raise ValueError(f'This runner may not execute "{command[0]}" for a trigger.')
+    return commands
+
+
+def execute_steps(run: ClaimedRun, commands: list[list[str]]) -> str | None:
+    """Returns the message of the command that failed; None if all succeeded."""
+    for index, command in enumerate(commands, 1):
+        step = {"index": index, "name": command_step_name(command), "status": RUNNING, "started_at": now()}
+        run.report_steps([step])
+        failure, logs = run_command(run, command)
+        if run.lost.is_set():
+            return None
+        status = SUCCESS if failure is None else ERROR
+        steps: list[dict[str, Any]] = [{**step, "status": status, "finished_at": now(), "logs": logs}]
+        if failure is not None:
+            for later, skipped in enumerate(commands[index:], index + 1):
+                steps.append({"index": later, "name": command_step_name(skipped), "status": CANCELLED})
+        run.report_steps(steps)
+        if failure is not None:
+            return failure
+    return None
+
+
+def run_command(run: ClaimedRun, command: list[str]) -> tuple[str | None, str]:
+    """Returns the end of stderr if the command failed, and its output. Ends the command of a run that is lost."""
+    try:
+        child = subprocess.Popen(
+            command, env=environment_of(run), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+        )
+    except OSError as error:
+        return f"{command[0]} could not be started: {error.strerror}", ""
+    while True:
+        try:
+            stdout, stderr = child.communicate(timeout=POLL_SECONDS)
+            break
+        except subprocess.TimeoutExpired:
+            if run.lost.is_set():
+                child.terminate()
+    failure = None
+    if child.returncode != 0:
+        failure = stderr.strip()[-MESSAGE_CHARACTERS_MAX:] or f"exit code {child.returncode}"
+    return failure, stdout + stderr
+
+
+def environment_of(run: ClaimedRun) -> dict[str, str]:
+    """dbt writes each variable with this prefix to the metadata of its artifacts, where readers look for the run."""
+    metadata = {
+        "DBT_CLOUD_RUN_ID": run.id,
+        "DBT_CLOUD_JOB_ID": run.run["job_id"],
+        "DBT_CLOUD_PROJECT_ID": run.run["project_id"],
+        "DBT_CLOUD_RUN_REASON": run.run["trigger"].get("cause") or "",
+    }
+    # Commands must not see the credential of the runner.
+    own = {name: value for name, value in os.environ.items() if name != "RUNHOOK_TOKEN"}
+    return {**own, **{f"DBT_ENV_CUSTOM_ENV_{name}": str(value) for name, value in metadata.items()}}
+
+
+def upload_artifacts(run: ClaimedRun, folder: Path, since: datetime) -> None:
+    """Uploads the files that the run has written, by their paths below the folder."""
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.stat().st_mtime >= since.timestamp():
+            run.upload_artifact(file.relative_to(folder).as_posix(), file.read_bytes())
+
+
+def now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from http_servers import Response, run_server
+
+from runhook import ApiError
+from runhook.runner import ClaimedRun, RunnerClient, RunResult
+
+Call = tuple[str, dict[str, Any], "str | None"]
+
+
+class Service:
+    """Responds to the calls of a runner: one claim, and heartbeats whose run has a status."""
+
+    def __init__(self, status: int = 3, lost_path: str | None = None) -> None:
+        self.status = status
+        self.lost_path = lost_path
+        self.claims = [{"run": {"id": 5, "status": 2}, "execute_steps": ["a"], "attempt": 1, "lease_token": "t"}]
+        self.calls: list[Call] = []
+        self.client: RunnerClient | None = None
+
+    def handle(self, request: BaseHTTPRequestHandler, body: bytes) -> Response:
+        path = request.path.replace("/api/v2/accounts/1/runs/", "")
+        fields = json.loads(body)
+        data: Any = {"run": {"id": 5, "status": self.status}}
+        if path == "claim/":
+            data = self.claims.pop() if self.claims else None
+            if data is None and self.client is not None:
+                self.client.stop()
+        elif path != "5/heartbeat/":
+            self.calls.append((path, fields, request.headers["lease-token"]))
+        if path == self.lost_path:
+            return 409, {}, b'{"status": {"user_message": "The lease of this run has ended."}}'
+        return 200, {}, json.dumps({"data": data}).encode()
+
+
+def run_client(service: Service, execute: Any) -> list[Exception]:
+    errors: list[Exception] = []
+    with run_server(service.handle) as url:
+        service.client = RunnerClient(url, "rhs_1", 1, on_error=errors.append)
+        service.client.run(execute)
+    return errors
+
+
+def succeed(run: ClaimedRun) -> RunResult:
+    run.start("1.9.2")
+    run.report_steps([{"index": 1, "name": "a", "status": 10}])
+    return "success", None
+
+
+def test_a_run_is_executed_and_reported_with_the_token_of_its_lease() -> None:
+    service = Service()
+    assert run_client(service, succeed) == []
+    assert [(path, token) for path, _, token in service.calls] == [
+        ("5/start/", "t"),
+        ("5/steps/", "t"),
+        ("5/finish/", "t"),
+        ("5/artifacts/", "t"),
+    ]
+    assert service.calls[2][1] == {"status": "success", "status_message": None}
+
+
+def test_a_run_whose_execution_raises_ends_as_errored_with_the_message() -> None:
+    def fail(_: ClaimedRun) -> RunResult:
+        raise ValueError("3 rows have no customer")
+
+    service = Service()
+    assert run_client(service, fail) == []
+    assert service.calls[0][1] == {"status": "errored", "status_message": "3 rows have no customer"}
+
+
+def test_a_cancelled_run_is_not_finished() -> None:
+    def wait(run: ClaimedRun) -> RunResult:
+        run.lost.wait(60)
+        return "success", None
+
+    service = Service(status=30)
+    assert run_client(service, wait) == []
+    assert service.calls == []
+
+
+def test_a_report_of_a_runner_that_has_lost_its_lease_ends_its_run() -> None:
+    service = Service(lost_path="5/steps/")
+    (error,) = run_client(service, succeed)
+    assert isinstance(error, ApiError)
+    assert [path for path, _, _ in service.calls] == ["5/start/", "5/steps/"]

@@ -1,0 +1,54 @@
+// SQL by hand: the run that a lease names is changed only if it has not ended meanwhile.
+import { column, type Queryable, queryRows } from '@runhook/database';
+import { type ClaimFilter, type Lease, leaseRun } from './run-requests.ts';
+import type { RunView } from './run-view.ts';
+import { RUN, RUN_COLUMNS, toRunView } from './statements.ts';
+
+/** A run with the lease of the runner that claimed it. */
+export interface RunClaim {
+  run: RunView;
+  /** Commands to execute. */
+  executeSteps: string[];
+  lease: Lease;
+}
+
+const MARK_STARTING = `
+  UPDATE runs SET status = CASE status WHEN 'Queued' THEN 'Starting' ELSE status END
+  WHERE account_id = $1 AND id = $2 AND status IN ('Queued', 'Starting', 'Running')
+  RETURNING ${RUN_COLUMNS}`;
+
+/** Number of runs that may end between the lease and its confirmation before the claim gives up. */
+const TRIES_MAX = 10;
+
+/**
+ * Claims the oldest matching run that no runner has: a queued run becomes Starting; a run whose lease expired keeps its
+ * status. Returns null without one. Must run in a transaction, because the lease is invalid without the run.
+ */
+export async function claimRun(
+  transaction: Queryable,
+  accountId: number,
+  filter: ClaimFilter,
+  leaseMs: number,
+): Promise<RunClaim | null> {
+  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+    const lease = await leaseRun(transaction, accountId, filter, leaseMs);
+    if (lease === null) return null;
+    const [row] = await queryRows(transaction, RUN, MARK_STARTING, [accountId, lease.runId]);
+    if (row === undefined) continue;
+    const run = toRunView(row);
+    const executeSteps = run.trigger?.steps_override ?? (await findJobSteps(transaction, run));
+    return { run, executeSteps, lease };
+  }
+  return null;
+}
+
+const SELECT_JOB_STEPS = `SELECT definition->'execute_steps' AS steps FROM jobs WHERE account_id = $1 AND id = $2`;
+
+/** Returns the commands of the run's job; none if it has none, or was deleted. */
+async function findJobSteps(database: Queryable, { account_id, job_id }: RunView): Promise<string[]> {
+  const [job] = await queryRows(database, { steps: column.orNull(column.texts) }, SELECT_JOB_STEPS, [
+    account_id,
+    job_id,
+  ]);
+  return job?.steps ?? [];
+}
