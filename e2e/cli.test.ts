@@ -182,7 +182,10 @@ test('commands create, show, change and delete jobs', async () => {
   expect((await runhook('jobs', 'delete', `${id}`, '--yes')).stdout).toMatch(
     /^Deleted Weekly \(\d+\)\.\nWebhook Of one job \(wsu_\w{27}\) still lists it\.\n$/,
   );
-  expect(await runhook('jobs', 'get', `${id}`)).toMatchObject({ code: 1, stderr: `error: There is no job ${id}.\n` });
+  expect(await runhook('jobs', 'get', `${id}`)).toMatchObject({
+    code: 1,
+    stderr: `error: There is no job ${id}.\n`,
+  });
   await runhook('webhooks', 'delete', 'Of one job', '--yes');
 });
 

@@ -39,20 +39,20 @@ export function commandsOf(
   triggeredSteps: readonly string[],
 ): Command[] {
   if (triggeredSteps.length === 0)
-    return job.steps.map((step) => (typeof step === 'string' ? splitWords(step) : step));
+    return job.steps.map((step) => (typeof step === 'string' ? splitArguments(step) : step));
   return triggeredSteps.map((step) => {
-    const command = splitWords(step);
+    const command = splitArguments(step);
     if (!programs.includes(command[0]))
       throw new Error(`This runner may not execute "${command[0]}" for a trigger.`);
     return command;
   });
 }
 
-function splitWords(text: string): Command {
-  const words = Array.from(text.matchAll(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g), ([word]) =>
-    word.replaceAll(/["']/g, ''),
+function splitArguments(text: string): Command {
+  const parts = Array.from(text.matchAll(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g), ([part]) =>
+    part.replaceAll(/["']/g, ''),
   );
-  const [program, ...args] = words;
+  const [program, ...args] = parts;
   if (program === undefined) throw new Error('A step is empty.');
   return [program, ...args];
 }

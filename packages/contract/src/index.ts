@@ -72,8 +72,7 @@ export {
 } from './run-statuses.ts';
 export {
   commandStepName,
-  fitRunSteps,
-  keepEnd,
+  limitMessageSteps,
   parseRunSteps,
   type ReportedRunStep,
   RUN_STEP_LIMITS,
@@ -81,6 +80,7 @@ export {
   type RunStepsParsing,
   runStepsSchema,
   stepsBytes,
+  truncateStart,
 } from './run-steps.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
 export {

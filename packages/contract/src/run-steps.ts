@@ -9,11 +9,11 @@ export const RUN_STEP_LIMITS = {
   stepsMax: 100,
   indexMax: 1_000_000,
   nameCharactersMax: 1_024,
-  /** Of one text. A longer one is cut at its start. */
+  /** Limit of one text. A longer one is cut at its start. */
   textBytesMax: 1_000_000,
-  /** Of all texts of a run. */
+  /** Limit of all texts of a run. */
   runBytesMax: 20_000_000,
-  /** Of the JSON of the steps that a message of the queue carries next to its event. */
+  /** Limit of the JSON of the steps that a message of the queue carries next to its event. */
   messageBytesMax: 256 * 1_024,
 } as const;
 
@@ -79,7 +79,7 @@ const logs = Joi.string()
   .allow('')
   .empty(null)
   .default(null)
-  .custom((text: string) => keepEnd(wellFormedText(text), RUN_STEP_LIMITS.textBytesMax));
+  .custom((text: string) => truncateStart(wellFormedText(text), RUN_STEP_LIMITS.textBytesMax));
 
 /** Schema of `run_steps`. */
 export const runStepsSchema = Joi.array<RunStep[]>()
@@ -103,7 +103,7 @@ const messageSchema = Joi.object<{ run_steps: RunStep[] }>({ run_steps: runSteps
  * Returns the text, or its end after a line that says what was left out, in at most `bytesMax` bytes of UTF-8. The text
  * must be well-formed.
  */
-export function keepEnd(text: string, bytesMax: number): string {
+export function truncateStart(text: string, bytesMax: number): string {
   // A UTF-16 unit has at most three bytes in UTF-8.
   if (3 * text.length <= bytesMax) return text;
   const bytes = Buffer.from(text);
@@ -118,7 +118,7 @@ export function keepEnd(text: string, bytesMax: number): string {
  * Returns steps for a message of the queue, with well-formed texts: if they are too large, each log keeps its end.
  * Returns null if they are too large even without logs.
  */
-export function fitRunSteps(steps: readonly ReportedRunStep[]): readonly ReportedRunStep[] | null {
+export function limitMessageSteps(steps: readonly ReportedRunStep[]): readonly ReportedRunStep[] | null {
   const { messageBytesMax } = RUN_STEP_LIMITS;
   for (let bytesMax: number = messageBytesMax; bytesMax > NOTICE_BYTES; bytesMax = Math.floor(bytesMax / 2)) {
     const fitting = steps.map((step) => toMessageStep(step, bytesMax));
@@ -135,10 +135,10 @@ function toMessageStep(
   { index, name, status, started_at, finished_at, logs, debug_logs }: ReportedRunStep,
   bytesMax: number,
 ): ReportedRunStep {
-  const kept = (text: string | null | undefined) =>
-    typeof text === 'string' ? keepEnd(wellFormedText(text), bytesMax) : undefined;
+  const truncated = (text: string | null | undefined) =>
+    typeof text === 'string' ? truncateStart(wellFormedText(text), bytesMax) : undefined;
   const step = { index, name: wellFormedText(name), status, started_at, finished_at };
-  return { ...step, logs: kept(logs), debug_logs: kept(debug_logs) };
+  return { ...step, logs: truncated(logs), debug_logs: truncated(debug_logs) };
 }
 
 /** Returns the size of steps in a message of the queue. */

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   commandStepName,
-  fitRunSteps,
-  keepEnd,
+  limitMessageSteps,
   parseRunSteps,
   RUN_STEP_LIMITS,
   stepsBytes,
+  truncateStart,
 } from '@runhook/contract';
 
 const STEP = { index: 1, name: 'Invoke dbt with `dbt build`', status: 10 };
@@ -66,28 +66,28 @@ describe('steps of a run', () => {
   });
 });
 
-describe('keepEnd', () => {
+describe('truncateStart', () => {
   test('returns a text within the limit unchanged', () => {
-    expect(keepEnd('äöü', 6)).toBe('äöü');
+    expect(truncateStart('äöü', 6)).toBe('äöü');
   });
 
   test('keeps the end of a longer text after a line that says so, without half a character', () => {
     const text = `start${'€'.repeat(400_000)}end`;
-    const shortened = keepEnd(text, RUN_STEP_LIMITS.textBytesMax);
-    const [notice, end] = shortened.split('\n');
+    const truncated = truncateStart(text, RUN_STEP_LIMITS.textBytesMax);
+    const [notice, end] = truncated.split('\n');
     expect(notice).toBe('[This log had 1200008 bytes. Only its end is stored.]');
     expect(end).toMatch(/^€+end$/);
-    const bytes = Buffer.byteLength(shortened);
+    const bytes = Buffer.byteLength(truncated);
     expect(bytes).toBeLessThanOrEqual(RUN_STEP_LIMITS.textBytesMax);
     expect(bytes).toBeGreaterThan(RUN_STEP_LIMITS.textBytesMax - 3);
   });
 });
 
-describe('fitRunSteps', () => {
+describe('limitMessageSteps', () => {
   test('returns steps that fit, with well-formed texts and without unknown fields', () => {
     const steps = [{ ...STEP, logs: 'x'.repeat(200_000), debug_logs: '\0\ud800', color: 'red\0' }];
     const { color, ...step } = steps[0] as (typeof steps)[number];
-    expect(fitRunSteps(steps)).toEqual([{ ...step, debug_logs: '\ufffd\ufffd' }]);
+    expect(limitMessageSteps(steps)).toEqual([{ ...step, debug_logs: '\ufffd\ufffd' }]);
     expect(color).toBe('red\0');
   });
 
@@ -96,7 +96,7 @@ describe('fitRunSteps', () => {
       { ...STEP, logs: '\u001b'.repeat(300_000), debug_logs: 'short' },
       { ...STEP, index: 2, logs: `${'x'.repeat(900_000)}end` },
     ];
-    const fitting = fitRunSteps(steps) ?? [];
+    const fitting = limitMessageSteps(steps) ?? [];
     expect(stepsBytes(fitting)).toBeLessThanOrEqual(RUN_STEP_LIMITS.messageBytesMax);
     expect(fitting).toMatchObject([
       { debug_logs: 'short', logs: expect.stringContaining('had 300000 bytes') },
@@ -107,12 +107,12 @@ describe('fitRunSteps', () => {
   test('leaves texts out if there is no capacity for them, and returns null for names that are too long', () => {
     const steps = (name: string) =>
       Array.from({ length: 100 }, (_, index) => ({ index, name, status: 3, logs: 'x'.repeat(10_000) }));
-    expect(fitRunSteps(steps('\u0001'.repeat(400)))?.[0]).toEqual({
+    expect(limitMessageSteps(steps('\u0001'.repeat(400)))?.[0]).toEqual({
       index: 0,
       name: '\u0001'.repeat(400),
       status: 3,
     });
-    expect(fitRunSteps(steps('\u0001'.repeat(1_000)))).toBeNull();
+    expect(limitMessageSteps(steps('\u0001'.repeat(1_000)))).toBeNull();
   });
 });
 

@@ -1,7 +1,7 @@
 import {
   createId,
-  fitRunSteps,
   type JobRunEvent,
+  limitMessageSteps,
   type Problem,
   type PublishedEvent,
   parseEvent,
@@ -126,7 +126,7 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
 function withRunSteps(event: JobRunEvent, index: number, runSteps: readonly ReportedRunStep[]) {
   const { problems } = parseRunSteps(runSteps);
   if (problems) throw new InvalidEventError(index, problems);
-  const fitting = fitRunSteps(runSteps);
+  const fitting = limitMessageSteps(runSteps);
   if (fitting === null)
     throw new InvalidEventError(index, [
       { field: 'run_steps', message: 'run_steps is too large for a message' },

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from runhook import command_step_name
-from runhook.run_steps import fit_run_steps, keep_end
+from runhook.run_steps import limit_message_steps, truncate_start
 
 
 @pytest.mark.parametrize(
@@ -26,20 +26,20 @@ def test_a_long_command_is_shortened_to_the_limit() -> None:
     assert len(command_step_name(["y" * 5_000])) == 1_024
 
 
-def test_the_end_of_a_long_text_is_kept_without_half_a_character() -> None:
-    assert keep_end("äöü", 6) == "äöü"
-    kept = keep_end("start" + "€" * 1_000 + "end", 500)
-    assert kept.startswith("[This log had 3008 bytes. Only its end is stored.]\n€")
-    assert kept.endswith("€end")
-    assert 490 < len(kept.encode()) <= 500
+def test_a_long_text_is_truncated_at_its_start_without_half_a_character() -> None:
+    assert truncate_start("äöü", 6) == "äöü"
+    truncated = truncate_start("start" + "€" * 1_000 + "end", 500)
+    assert truncated.startswith("[This log had 3008 bytes. Only its end is stored.]\n€")
+    assert truncated.endswith("€end")
+    assert 490 < len(truncated.encode()) <= 500
 
 
 def test_steps_are_shortened_to_the_capacity_of_a_message() -> None:
     step = {"index": 1, "name": "Load", "status": 10, "logs": "x" * 900_000, "debug_logs": "short"}
-    assert fit_run_steps([{**step, "logs": "x"}]) == [{**step, "logs": "x"}]
-    fitting = fit_run_steps([step, {**step, "index": 2}])
+    assert limit_message_steps([{**step, "logs": "x"}]) == [{**step, "logs": "x"}]
+    fitting = limit_message_steps([step, {**step, "index": 2}])
     assert fitting is not None
     assert len(json.dumps(fitting)) <= 262_144 + 20
     assert fitting[0]["debug_logs"] == "short"
     assert fitting[0]["logs"].startswith("[This log had 900000 bytes.")
-    assert fit_run_steps([{**step, "name": "n" * 3_000, "index": index} for index in range(100)]) is None
+    assert limit_message_steps([{**step, "name": "n" * 3_000, "index": index} for index in range(100)]) is None

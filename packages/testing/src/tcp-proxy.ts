@@ -56,7 +56,7 @@ export async function startTcpProxy(serverUrl: string, host = '127.0.0.1'): Prom
       source.on('error', () => undefined);
       source.on('close', () => {
         sockets.delete(source);
-        // What the source sent before it closed is still forwarded.
+        // Data that the source sent before it closed is still forwarded.
         destination.destroySoon();
       });
     }

@@ -40,8 +40,8 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     });
     const eventId = createId('event');
     const published = { ...event('7'), eventId };
-    const shortened = { ...STEP, index: 2, logs: 'x'.repeat(1_000_000) };
-    await harness.publisher.publish(published, { run_steps: [STEP, shortened] });
+    const long = { ...STEP, index: 2, logs: 'x'.repeat(1_000_000) };
+    await harness.publisher.publish(published, { run_steps: [STEP, long] });
     await harness.startDispatcher();
     const [request] = await harness.receiver.waitFor(1);
     await eventually(() => expect(seen).toHaveLength(3));

@@ -35,8 +35,8 @@ import {
 } from '../wording/runs.ts';
 import { EVENT_TEXTS } from '../wording/webhooks.ts';
 import { EventDeliveries } from './event-deliveries.tsx';
-import { RunSteps } from './steps/run-steps.tsx';
 import { RunArtifacts } from './run-artifacts.tsx';
+import { RunSteps } from './steps/run-steps.tsx';
 
 /** Maximum page size of the API: the deliveries of 33 webhooks and three events. */
 const DELIVERIES_PER_CALL = 100;

@@ -32,7 +32,7 @@ def _shorten(text: str, characters_max: int) -> str:
     return text if len(text) <= characters_max else f"{text[: characters_max - 1]}…"
 
 
-def keep_end(text: str, bytes_max: int) -> str:
+def truncate_start(text: str, bytes_max: int) -> str:
     """Returns the text, or its end after a line that says what was left out, in at most `bytes_max` bytes of UTF-8."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= bytes_max:
@@ -41,7 +41,7 @@ def keep_end(text: str, bytes_max: int) -> str:
     return notice + encoded[len(encoded) - (bytes_max - len(notice)) :].decode("utf-8", "ignore")
 
 
-def fit_run_steps(steps: Sequence[RunStep]) -> list[dict[str, Any]] | None:
+def limit_message_steps(steps: Sequence[RunStep]) -> list[dict[str, Any]] | None:
     """Returns steps of which a message of the queue has the capacity: if they are too large, each text keeps its end.
 
     Returns None if they are too large even without texts.
@@ -53,7 +53,7 @@ def fit_run_steps(steps: Sequence[RunStep]) -> list[dict[str, Any]] | None:
         if _size(fitting) <= _MESSAGE_BYTES_MAX:
             return fitting
         bytes_max //= 2
-        fitting = [{name: _kept(name, value, bytes_max) for name, value in step.items()} for step in complete]
+        fitting = [{name: _truncated(name, value, bytes_max) for name, value in step.items()} for step in complete]
     fitting = [{name: value for name, value in step.items() if name not in _TEXTS} for step in complete]
     return fitting if _size(fitting) <= _MESSAGE_BYTES_MAX else None
 
@@ -62,8 +62,8 @@ def _repair(value: Any) -> Any:
     return well_formed_text(value) if isinstance(value, str) else value
 
 
-def _kept(name: str, value: Any, bytes_max: int) -> Any:
-    return keep_end(value, bytes_max) if name in _TEXTS and isinstance(value, str) else value
+def _truncated(name: str, value: Any, bytes_max: int) -> Any:
+    return truncate_start(value, bytes_max) if name in _TEXTS and isinstance(value, str) else value
 
 
 def _size(steps: Sequence[RunStep]) -> int:

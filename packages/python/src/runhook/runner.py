@@ -29,7 +29,7 @@ _ENDED_MIN = 10
 _CANCELLED = 30
 
 RunResult = tuple[RunOutcome, Optional[str]]
-"""How a run ended, and a message about it."""
+"""Result of a run, and a message about it."""
 
 
 class _RunnerApi(RestPublisher):

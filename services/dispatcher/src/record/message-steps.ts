@@ -17,7 +17,7 @@ import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
 
-/** What becomes of the steps of a message. All results but `stored` leave them out. */
+/** Results for the steps of a message. All but `stored` leave them out. */
 export const MESSAGE_STEPS_RESULTS = ['stored', 'too_large', 'invalid', 'over_limit', 'rejected'] as const;
 
 type LeftOut = Exclude<(typeof MESSAGE_STEPS_RESULTS)[number], 'stored'>;

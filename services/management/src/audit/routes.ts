@@ -88,8 +88,8 @@ function auditEndpoint(path: AccountEndpoint['path'], { prisma }: { prisma: Pris
 }
 
 function timeCondition(bounds: Record<string, string | null>): Prisma.BigIntFilter {
-  const given = Object.entries(bounds).filter((bound): bound is [string, string] => bound[1] !== null);
-  return Object.fromEntries(given.map(([operator, micros]) => [operator, BigInt(micros)]));
+  const present = Object.entries(bounds).filter((bound): bound is [string, string] => bound[1] !== null);
+  return Object.fromEntries(present.map(([operator, micros]) => [operator, BigInt(micros)]));
 }
 
 function entryView(row: Prisma.AuditEntryModel): AuditEntryView {

@@ -76,6 +76,8 @@ export function createAccountBudgets(options: {
   const largeBodies = new Bulkhead({ ...LARGE_BODIES, ...rejects('large_bodies') });
   const uploads = new Bulkhead({ ...UPLOADS, ...rejects('uploads') });
   const downloads = new Bulkhead({ ...DOWNLOADS, ...rejects('downloads'), waitMs: 0 });
-  metrics.measureWaiting(() => requests.waitingCount + slowReads.waitingCount + largeBodies.waitingCount + uploads.waitingCount);
+  metrics.measureWaiting(
+    () => requests.waitingCount + slowReads.waitingCount + largeBodies.waitingCount + uploads.waitingCount,
+  );
   return { requests, slowReads, endpointTests, largeBodies, uploads, downloads };
 }

@@ -11,8 +11,8 @@ export function relatedNames<T extends string>(
   return (texts) => {
     const found = listItems(texts)?.map((item) => names.find((name) => name === item));
     if (found === undefined || found.includes(undefined)) {
-      const known = names.length === 0 ? 'must be empty' : `must have names of ${names.join(', ')} only`;
-      return { problem: known };
+      const problem = names.length === 0 ? 'must be empty' : `must have names of ${names.join(', ')} only`;
+      return { problem };
     }
     return { value: new Set(found as T[]) };
   };

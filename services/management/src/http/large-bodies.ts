@@ -3,7 +3,7 @@ import type { Bulkhead } from './bulkhead.ts';
 
 /** Size of the body of a request or a response that needs a slot, because its text and its JSON take several times as much. */
 export const LARGE_BYTES = 2 * 1_024 * 1_024;
-/** A caller that has not received its response by then is disconnected, so that it does not occupy the slot forever. */
+/** A caller that has not received its response after this time is disconnected, so that it does not occupy the slot forever. */
 const SLOT_MAX_MS = 60_000;
 
 /**

@@ -36,8 +36,8 @@ import {
 } from './idempotency.ts';
 import { LARGE_BYTES, memoryReservation } from './large-bodies.ts';
 import { type LimitResult, requestLimitKey } from './limits.ts';
-import { requireUtf8Query } from './query-encoding.ts';
 import { withLongPolls } from './long-poll.ts';
+import { requireUtf8Query } from './query-encoding.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { recordCaller, requestState } from './request-telemetry.ts';
 import { unservedMethodError } from './unserved-routes.ts';

@@ -72,7 +72,13 @@ export function findScope(
 }
 
 /** Actions on an account. `read` needs only a membership or a token of the account. */
-export type Action = 'read' | 'read_audit' | 'read_tokens' | 'write_webhooks' | 'report_runs' | 'trigger_runs';
+export type Action =
+  | 'read'
+  | 'read_audit'
+  | 'read_tokens'
+  | 'write_webhooks'
+  | 'report_runs'
+  | 'trigger_runs';
 
 type Requirement = { licence: 'developer' } | { anyOf: readonly PermissionSet[] };
 

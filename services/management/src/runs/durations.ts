@@ -13,12 +13,12 @@ const UNITS = [
 
 /** Returns a duration in words, in its two largest units: `1 minute, 34 seconds`. */
 export function humanDuration(seconds: number): string {
-  const words: string[] = [];
+  const parts: string[] = [];
   let rest = seconds;
   for (const unit of UNITS) {
     const count = Math.floor(rest / unit.seconds);
     rest -= count * unit.seconds;
-    if (count > 0) words.push(`${count} ${unit.name}${count === 1 ? '' : 's'}`);
+    if (count > 0) parts.push(`${count} ${unit.name}${count === 1 ? '' : 's'}`);
   }
-  return words.slice(0, 2).join(', ') || '0 seconds';
+  return parts.slice(0, 2).join(', ') || '0 seconds';
 }

@@ -11,7 +11,7 @@ const RETRY_AFTER_SECONDS = 5;
 /** Maximum number of runners of the same filter that one check wakes. */
 const WOKEN_MAX = 20;
 
-/** What a runner waits for: a run to claim, or the end of its run, as by a cancel. */
+/** Awaited change of a runner: a run to claim, or the end of its run, as by a cancel. */
 export type WaitTarget =
   | { kind: 'request'; accountId: number; jobIds: readonly number[] | null }
   | { kind: 'end'; accountId: number; runId: number };

@@ -30,7 +30,7 @@ export interface RunState {
 
 /**
  * `start` reports a run that may be new, `begin` the start of a run that was triggered. A claim, which changes runs by a
- * statement of its own, is in claims.ts.
+ * separate statement, is in claims.ts.
  */
 export type RunCall =
   | { call: 'trigger' | 'start' | 'begin' | 'artifacts' | 'cancel' }

@@ -31,7 +31,7 @@ function readCells(): Cell[] {
   return rows.flatMap((row) => {
     const [call = '', ...results] = texts(row);
     return results.flatMap((result, index) => {
-      const [next, code, ...words] = result.split(' ');
+      const [next, code, ...rest] = result.split(' ');
       const state = states[index] as string;
       if (next === undefined || code === undefined) return [];
       return {
@@ -39,8 +39,8 @@ function readCells(): Cell[] {
         state,
         nextState: next === '=' ? state : next,
         code: Number(code),
-        events: words.filter((word) => word !== 'lease'),
-        isLeased: words.includes('lease'),
+        events: rest.filter((word) => word !== 'lease'),
+        isLeased: rest.includes('lease'),
       };
     });
   });
@@ -140,11 +140,11 @@ test('the table has all calls', () => {
 
 test.each(cells)('$call on a run that is $state leads to $nextState with $code', async (cell) => {
   const { call, state, nextState, code, events, isLeased } = cell;
-  const givenId = await insertRun(state, call.endsWith('after the lease'));
-  const [path, body, headers] = (REQUESTS[call] as (runId: number) => Request)(givenId);
+  const suppliedId = await insertRun(state, call.endsWith('after the lease'));
+  const [path, body, headers] = (REQUESTS[call] as (runId: number) => Request)(suppliedId);
   const { status, json } = await server.call('POST', path, body, undefined, headers);
   const isTriggered = path.endsWith('/run/');
-  const runId = isTriggered ? json.data.id : givenId;
+  const runId = isTriggered ? json.data.id : suppliedId;
   const { rows } = await server.database.pool.query(
     'SELECT event_type FROM events WHERE account_id = $1 AND run_id = $2',
     [server.accountId, runId],

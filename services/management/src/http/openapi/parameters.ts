@@ -137,10 +137,10 @@ export function rangeParameter(name: string, description: string): Parameter {
 
 /** @param names the closed list */
 export function relatedParameter(names: readonly string[]): Parameter {
-  const known = names.map((name) => `\`${name}\``).join(', ');
+  const list = names.map((name) => `\`${name}\``).join(', ');
   return listParameter(
     'include_related',
-    `Related objects to include: ${known}.`,
+    `Related objects to include: ${list}.`,
     `["${names[0]}"]`,
     names.join('|'),
   );
