@@ -79,8 +79,8 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
       permissionSets: ['account_admin'],
     }));
     for (const name of ['quick', 'failing', 'waiting'] as const) {
-      const place = { projectName: 'Analytics', environmentName: 'Production' };
-      jobs[name] = (await createJob(prisma, { accountId, name, ...place })).id;
+      const parents = { projectName: 'Analytics', environmentName: 'Production' };
+      jobs[name] = (await createJob(prisma, { accountId, name, ...parents })).id;
     }
     const environment = { DATABASE_URL: testDatabase.url, QUEUE_URL: queueUrl };
     management = await startServiceInProcess('management', environment);

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 /** A program and its arguments. No shell reads them. */
 export type Command = [program: string, ...args: string[]];
 
-/** What to execute for a job. */
+/** Work of a job. */
 export interface JobCommands {
   /** Commands in their order; a text is split at spaces outside of quotes. */
   steps: (string | Command)[];
@@ -16,7 +16,7 @@ export interface JobsFile {
   accountId: number;
   /** Version of the engine that executes the jobs; default: the version of Node. */
   engineVersion?: string;
-  /** Programs that the steps of a trigger may call. None when omitted: whoever may trigger a run could call any program. */
+  /** Programs that the steps of a trigger may call. None when omitted: a caller who may trigger runs could otherwise execute any program. */
   programs?: string[];
   /** Commands by the id of the job. */
   jobs: Record<string, JobCommands>;

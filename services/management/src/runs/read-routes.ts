@@ -128,11 +128,11 @@ function single<T>(value: T | null): readonly T[] | null {
 
 const id = integer(1, Number.MAX_SAFE_INTEGER);
 
-const STATUS_WORDS = STORED_RUN_STATUSES.map((word) => `${word} (${RUN_STATUSES[word].code})`).join(', ');
+const STATUS_TEXTS = STORED_RUN_STATUSES.map((word) => `${word} (${RUN_STATUSES[word].code})`).join(', ');
 
 /** Accepts a status by its number or a word. */
-const status = createReader(runStatusOfText, `must be one of ${STATUS_WORDS}`);
-const statusesIn = listOf(runStatusOfText, `must have items of ${STATUS_WORDS}, separated by commas`);
+const status = createReader(runStatusOfText, `must be one of ${STATUS_TEXTS}`);
+const statusesIn = listOf(runStatusOfText, `must have items of ${STATUS_TEXTS}, separated by commas`);
 
 /** Throws a 404 for text that is not a run id. */
 export function runIdOf(request: Pick<AccountRequest, 'param'>): number {
