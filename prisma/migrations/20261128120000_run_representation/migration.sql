@@ -2,6 +2,7 @@
 -- does not rewrite the table. A queued run has neither a start nor an engine. There is no index on `status`: it would end HOT updates.
 
 -- AlterTable
+-- allows changing-column-type: a wider precision of a time rewrites no row and scans none.
 ALTER TABLE "runs"
     ALTER COLUMN "started_at" SET DATA TYPE TIMESTAMPTZ(6),
     ALTER COLUMN "finished_at" SET DATA TYPE TIMESTAMPTZ(6),
