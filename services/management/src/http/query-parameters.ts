@@ -157,11 +157,6 @@ export function idList(text: string): ParseResult<number[]> {
   return ids.length > LIMIT_MAX ? { problem: `must not have more than ${LIMIT_MAX} ids` } : { value: ids };
 }
 
-export function trueOrFalse(text: string): ParseResult<boolean> {
-  if (text === 'true' || text === 'false') return { value: text === 'true' };
-  return { problem: 'must be true or false' };
-}
-
 /** Makes a reader of a function that returns null for invalid text. @param problem completes "since …" */
 export function createReader<T>(
   parse: (text: string) => T | null,

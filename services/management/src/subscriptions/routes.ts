@@ -16,7 +16,8 @@ import {
 } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, PreconditionFailedError } from '../http/errors.ts';
-import { oneOf, QueryReader, searchText, someOf, trueOrFalse } from '../http/query-parameters.ts';
+import { booleanValue } from '../http/filter-readers.ts';
+import { oneOf, QueryReader, searchText, someOf } from '../http/query-parameters.ts';
 import { headerColumns } from './custom-headers.ts';
 import { INCLUDABLE_FIELDS, type SubscriptionRow, subscriptionView } from './fields.ts';
 import {
@@ -83,8 +84,8 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
       const reader = new QueryReader(query);
       const page = reader.page();
       const filters = {
-        active: reader.optional('active', trueOrFalse),
-        failing: reader.optional('failing', trueOrFalse),
+        active: reader.optional('active', booleanValue),
+        failing: reader.optional('failing', booleanValue),
         search: reader.optional('search', searchText),
       };
       const order = reader.optional('order_by', oneOf(SUBSCRIPTION_ORDERS)) ?? 'created_at';
