@@ -22,7 +22,7 @@ import {
 } from './statements.ts';
 
 /** Files of a run. */
-export const FILES_PER_RUN_MAX = 10_000;
+const FILES_PER_RUN_MAX = 10_000;
 /** Time that the store may take to confirm that it has a file, before a caller gets a 503. */
 const CONFIRM_MS = 5_000;
 /** Quota of an account if PostgreSQL is the store; other stores have one only if it is set. */

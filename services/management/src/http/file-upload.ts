@@ -25,7 +25,7 @@ export interface FileUpload {
  * Deadline of an upload by its progress: after a grace period the average rate must not be lower. Only the time that is
  * spent waiting for the client counts, since a slow store must not reject it.
  */
-export const UPLOAD_PACE = { graceMs: 15_000, bytesPerSecond: 64 * 1024 };
+const UPLOAD_PACE = { graceMs: 15_000, bytesPerSecond: 64 * 1024 };
 
 /** Checks the headers of an upload. Throws a 411, 413 or 415 before the body is read. */
 export function openUpload(
