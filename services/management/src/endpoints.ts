@@ -40,7 +40,7 @@ import { createPublishedEvents } from './runs/published-events.ts';
 import { runReadEndpoints } from './runs/read-routes.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
-import { LEASE_MS } from './runs/run-requests.ts';
+import { LEASE_MS, renewLease } from './runs/run-requests.ts';
 import type { RunWaits } from './runs/run-waits.ts';
 import { createRuns } from './runs/runs.ts';
 import { runStepsEndpoints } from './runs/step-routes.ts';
@@ -198,6 +198,7 @@ export function createEndpoints(
     pool: artifactPool,
     store: artifactStore,
     accountMbMax: settings.artifactsMbPerAccount,
+    renewLease: (database, lease) => renewLease(database, lease, leaseMs ?? LEASE_MS),
     log: logger,
   });
   const publishedEvents = createPublishedEvents(reportDependencies);

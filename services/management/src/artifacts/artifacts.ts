@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { type ArtifactStore, ArtifactStoreError, type ObjectKey } from '@runhook/artifacts';
-import type { Pool, Transaction } from '@runhook/database';
+import type { Pool, Queryable, Transaction } from '@runhook/database';
 import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import type { ByteRange } from '../http/byte-range.ts';
 import { BodyTooLargeError, ConflictError, NotFoundError } from '../http/errors.ts';
@@ -34,6 +34,11 @@ export interface ArtifactsDependencies {
   store: ArtifactStore;
   /** Quota of an account in MiB; that of the store when omitted. */
   accountMbMax?: number | undefined;
+  /** Throws a 409 if another runner has claimed the run since. */
+  renewLease(
+    database: Queryable,
+    lease: { accountId: number; runId: number; token: string },
+  ): Promise<unknown>;
   log: Log;
 }
 
@@ -45,6 +50,8 @@ export interface ArtifactUpload {
   /** 0 for none. */
   step: number;
   file: FileUpload;
+  /** Token of the runner that has claimed the run; null for an upload without one. */
+  leaseToken: string | null;
   /** The last statements of the transaction. @param replaced whether there was such a file */
   record(transaction: Transaction, stored: ArtifactFile, replaced: boolean): Promise<RecordedResponse>;
 }
@@ -61,8 +68,20 @@ export class Artifacts {
    * Stores a file while it arrives. The file becomes visible, in place of the previous one of its path and step, with the
    * commit of its row; until then, and after any failure, readers find the previous one.
    */
-  async upload({ accountId, runId, path, step, file, record }: ArtifactUpload): Promise<RecordedResponse> {
-    const { pool, store } = this.#deps;
+  async upload({
+    accountId,
+    runId,
+    path,
+    step,
+    file,
+    leaseToken,
+    record,
+  }: ArtifactUpload): Promise<RecordedResponse> {
+    const { pool, store, renewLease } = this.#deps;
+    const confirmRunner = async (database: Queryable) => {
+      if (leaseToken !== null) await renewLease(database, { accountId, runId, token: leaseToken });
+    };
+    await confirmRunner(pool);
     const run = await this.#requireCapacity(accountId, runId, file.bytes);
     const key = { accountId, runId, objectId: randomUUID() };
     const { sha256, models } = await this.#putContent(key, path, file);
@@ -73,6 +92,7 @@ export class Artifacts {
       run,
       stored,
       models,
+      confirmRunner,
       async (transaction, previousObjectId) => ({
         response: await record(transaction, stored, previousObjectId !== null),
         previousObjectId,

@@ -127,6 +127,7 @@ export const artifactPaths: Paths = {
         'Any bytes; the content type has no effect. Replaces the file of that path and step. Possible from the start of the run on. The models of `run_results.json` are read. Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.',
       parameters: [
         stepParameter('Number of the step that wrote the file. Default: none.'),
+        parameter('LeaseToken'),
         accountParameter(),
       ],
       requestBody: {

@@ -5,6 +5,7 @@ import { matchesEtag, parseByteRange } from '../http/byte-range.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
+  LEASE_TOKEN_HEADER,
   READ_RUNS,
   REPORT_RUNS,
   type WriteRequest,
@@ -107,6 +108,7 @@ async function upload(artifacts: Artifacts, request: WriteRequest): Promise<Reco
     path,
     step: step ?? 0,
     file,
+    leaseToken: request.header(LEASE_TOKEN_HEADER) ?? null,
     record: (transaction, stored, replaced) =>
       recorder.record(transaction, {
         code: replaced ? 200 : 201,

@@ -177,10 +177,12 @@ export async function commitFile<T>(
   { accountId, runId, createdAt }: ArtifactRun,
   file: ArtifactFile,
   models: readonly ModelResult[] | null | undefined,
+  begin: (transaction: Transaction) => Promise<void>,
   finish: (transaction: Transaction, previousObjectId: string | null) => Promise<T>,
 ): Promise<T> {
   const { path, step, objectId, bytes, sha256 } = file;
   return await inTransaction(pool, async (transaction) => {
+    await begin(transaction);
     const columns = { object_id: column.text };
     const [previous] = await queryRows(transaction, columns, LOCK_FILE, [accountId, runId, path, step]);
     const values = [accountId, runId, path, step, objectId, bytes, sha256, createdAt];

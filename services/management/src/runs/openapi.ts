@@ -157,6 +157,7 @@ export const runPaths: Paths = {
     parameters: [parameter('AccountId'), parameter('RunId')],
     post: withIdempotencyKey({
       operationId: 'finishRun',
+      parameters: [parameter('LeaseToken')],
       tags,
       summary: 'Report how a run ended',
       description: `An errored run sends \`job.run.errored\` at once; \`job.run.completed\` follows when the artifacts are ingested. A cancelled run sends nothing. A repeat with the same status changes nothing. ${REPORTERS}`,
@@ -185,6 +186,7 @@ export const runPaths: Paths = {
     get: listArtifacts,
     post: withIdempotencyKey({
       operationId: 'reportArtifacts',
+      parameters: [parameter('LeaseToken')],
       tags,
       summary: 'Report that the artifacts of a run are ingested',
       description: `Sends \`job.run.completed\` once the run has finished as well, in either order; not for a cancelled run. No request body. A repeat changes nothing. ${REPORTERS}`,

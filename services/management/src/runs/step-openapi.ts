@@ -191,6 +191,7 @@ export const runStepPaths: Paths = {
     },
     post: withIdempotencyKey({
       operationId: 'reportRunSteps',
+      parameters: [parameter('LeaseToken')],
       tags,
       summary: 'Report steps of a run in progress',
       description: `Sends nothing. The body may have ${BODY_BYTES_MAX.steps} bytes. The response has all steps of the run, without logs. Requires one of the permission sets \`job_runner\`, \`account_admin\` and \`admin\`, on any plan.`,

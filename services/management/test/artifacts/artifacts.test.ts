@@ -382,3 +382,19 @@ test('a download whose content is deleted meanwhile ends with a closed connectio
   ]);
   await expect(send('GET', path)).rejects.toThrow('aborted');
 });
+
+test('a runner whose run another one has claimed stores no file, and an upload renews the lease', async () => {
+  const path = `/api/v2/accounts/${account.id}`;
+  await harness.call('POST', `${path}/jobs/${jobId}/run/`, { token: account.token });
+  const { json } = await harness.call('POST', `${path}/runs/claim/`, { token: account.token });
+  const { run, lease_token: token, lease_expires_at: expiresAt } = json.data;
+  const file = `${path}/runs/${run.id}/artifacts/manifest.json`;
+  expect((await send('PUT', file, MANIFEST, { 'lease-token': 'older' })).status).toBe(409);
+  expect((await send('GET', file)).status).toBe(404);
+  expect((await send('PUT', file, MANIFEST, { 'lease-token': token })).status).toBe(201);
+  const { rows } = await harness.database.pool.query(
+    'SELECT lease_expires_at > $1 AS renewed FROM run_requests WHERE run_id = $2',
+    [expiresAt, run.id],
+  );
+  expect(rows).toEqual([{ renewed: true }]);
+});
