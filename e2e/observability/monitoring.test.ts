@@ -31,7 +31,7 @@ const LABELS: Record<string, RegExp> = {
   result:
     /^(fanned_out|duplicate|resumed|malformed|conflict|out_of_range|sent|left_to_reconciler|quarantined)$/,
   reason: /^(wrong_password|unknown_email|limited|busy|single_sign_on)$/,
-  budget: /^(requests|slow_reads|endpoint_tests|large_bodies)$/,
+  budget: /^(requests|slow_reads|endpoint_tests|large_bodies|uploads|downloads)$/,
   route: /^(immediate|deferred|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
   outcome: /^(delivered|retry|failed|cancelled)$/,
   code: /^[a-z_]{4,30}$/,

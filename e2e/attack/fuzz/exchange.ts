@@ -51,7 +51,22 @@ export function findProblem(request: FuzzRequest, response: FuzzResponse | null)
   if (headers['x-request-id'] === undefined) return 'no x-request-id';
   if (request.method === 'HEAD') return body === '' ? null : 'HEAD has a body';
   if (isStream(headers)) return status === 200 && body.startsWith('retry: ') ? null : 'not a stream';
-  return envelopeProblem(status, headers['content-type'], body);
+  return isFile(response) ? fileProblem(headers) : envelopeProblem(status, headers['content-type'], body);
+}
+
+/** Whether the response is a file of a run, or a confirmation that the caller's copy is current. */
+function isFile({ status, headers }: FuzzResponse): boolean {
+  return [200, 206, 304].includes(status) && headers['content-disposition'] !== undefined;
+}
+
+/** Files have the origin of the console, so no browser may execute or show them. */
+function fileProblem(headers: FuzzResponse['headers']): string | null {
+  const isSafe =
+    String(headers['content-disposition']).startsWith('attachment') &&
+    /^(application\/(json|octet-stream)|text\/plain)(;|$)/.test(String(headers['content-type'])) &&
+    headers['x-content-type-options'] === 'nosniff' &&
+    String(headers['content-security-policy']).includes('sandbox');
+  return isSafe ? null : 'a file that a browser could show';
 }
 
 function isStream(headers: FuzzResponse['headers']): boolean {
