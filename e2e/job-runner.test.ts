@@ -94,8 +94,14 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
     });
     await writeJobs();
   });
-  afterEach(() => {
-    for (const runner of runners.splice(0)) runner.kill('SIGKILL');
+  // A runner that still lives could claim the run of the next test.
+  afterEach(async () => {
+    for (const runner of runners.splice(0)) {
+      if (runner.exitCode !== null) continue;
+      const exit = once(runner, 'exit');
+      runner.kill('SIGKILL');
+      await exit;
+    }
   });
   afterAll(async () => {
     for (const close of closers.reverse()) await close();

@@ -47,6 +47,8 @@ export async function withLongPolls(
       const remainingMs = startedAtMs + poll.waitMs - performance.now();
       const isOver = remainingMs <= 0 || response.destroyed;
       if (isOver || !(await poll.wait(remainingMs, closed.signal))) return poll.response;
+      // A run must not be claimed for a caller that has disconnected.
+      if (response.destroyed) return poll.response;
     }
   }
 }
