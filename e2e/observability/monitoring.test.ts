@@ -29,7 +29,7 @@ const LABELS: Record<string, RegExp> = {
   table: /^(events|deliveries|attempts)$/,
   state: /^(waiting|active|delayed|failed|paused|total|idle)$/,
   result:
-    /^(fanned_out|duplicate|resumed|malformed|conflict|out_of_range|sent|left_to_reconciler|quarantined)$/,
+    /^(fanned_out|duplicate|resumed|malformed|conflict|out_of_range|sent|left_to_reconciler|quarantined|stored|too_large|invalid|over_limit|rejected)$/,
   reason: /^(wrong_password|unknown_email|limited|busy|single_sign_on)$/,
   budget: /^(requests|slow_reads|endpoint_tests|large_bodies|uploads|downloads)$/,
   route: /^(immediate|deferred|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
