@@ -142,7 +142,8 @@ function noteChange(
   { status, body }: FuzzResponse,
 ): void {
   if (method !== 'POST' || (status !== 200 && status !== 201)) return;
-  const { data } = JSON.parse(body) as { data: { api_key?: string; id?: string | number } };
+  const { data } = JSON.parse(body) as { data: { api_key?: string; id?: string | number } | null };
+  if (data === null) return;
   if (data.api_key !== undefined) caller.apiKey = data.api_key;
   if (caller.accountId !== target.account.accountId) return;
   if (operation.path.endsWith('/subscriptions')) caller.spareWebhookIds.push(String(data.id));
