@@ -75,6 +75,8 @@ test('get_run_logs shows the end of the log of each step, or of one', async () =
 test('results have no credentials and no paths of endpoints', () => {
   const text = 'key rhu_0123456789abcdef, secret whsec_MDEyMzQ1Njc4OWFi+/==, own token';
   expect(withoutSecrets(text, ['own token'])).toBe('key rhu_[removed], secret whsec_[removed], [removed]');
+  const log = JSON.stringify('token:\nrhs_0123456789abcdef\u001b[31mrhs_0123456789abcdef');
+  expect(withoutSecrets(log, [])).not.toContain('0123456789');
   expect(originOf('https://user:word@hooks.example.com:8443/T1/secret?key=1')).toBe(
     'https://hooks.example.com:8443',
   );

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { lineText, parseAnsi } from '../src/runs/steps/ansi.ts';
+import { lineText, parseAnsi, SPANS_PER_LINE_MAX } from '../src/runs/steps/ansi.ts';
 
 const plain = (text: string) => ({ text, color: null, isBold: false });
 
@@ -38,4 +38,11 @@ test('a line that a progress bar has overwritten has its last version', () => {
 test('a log of a megabyte of escape sequences is parsed at once', () => {
   expect(parseAnsi('\x1b['.repeat(500_000))).toEqual([]);
   expect(parseAnsi(`\x1b]${'x'.repeat(1_000_000)}`)).toEqual([]);
+});
+
+test('a line of carriage returns is trimmed at once, and one of many colours has a limited number of parts', () => {
+  expect(parseAnsi(`${'\r'.repeat(999_000)}x`).map(lineText)).toEqual(['x']);
+  const [line = []] = parseAnsi('\x1b[31ma\x1b[0mb'.repeat(1_000));
+  expect(line).toHaveLength(SPANS_PER_LINE_MAX);
+  expect(lineText(line)).toBe('ab'.repeat(1_000));
 });

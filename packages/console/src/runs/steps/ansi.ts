@@ -12,6 +12,9 @@ export interface AnsiSpan {
 
 export type AnsiLine = AnsiSpan[];
 
+/** Maximum number of parts of a line: the rest has the style of the last one. Each part is an element of the page. */
+export const SPANS_PER_LINE_MAX = 200;
+
 type Style = Omit<AnsiSpan, 'text'>;
 
 const PLAIN: Style = { color: null, isBold: false };
@@ -42,7 +45,9 @@ export function lineText(line: AnsiLine): string {
 }
 
 function afterOverwrite(line: string): string {
-  const withoutEnd = line.replace(/\r+$/, '');
+  let end = line.length;
+  while (end > 0 && line[end - 1] === '\r') end -= 1;
+  const withoutEnd = line.slice(0, end);
   return withoutEnd.slice(withoutEnd.lastIndexOf('\r') + 1);
 }
 
@@ -52,7 +57,9 @@ function parseLine(text: string, initial: Style): { line: AnsiLine; style: Style
   let start = 0;
   const add = (end: number) => {
     const part = text.slice(start, end).replace(CONTROLS, '');
-    if (part !== '') line.push({ text: part, ...style });
+    const last = line.at(-1);
+    if (last !== undefined && line.length === SPANS_PER_LINE_MAX) last.text += part;
+    else if (part !== '') line.push({ text: part, ...style });
   };
   for (const match of text.matchAll(ESCAPES)) {
     add(match.index);
