@@ -106,7 +106,7 @@ def trigger(cause, **options):
     return data(hook.trigger_job_run(job, cause, **options))
 
 
-run = hook_calls.call("trigger_job_run", lambda: trigger("success"))["id"]
+run = hook_calls.call("trigger_job_run", lambda: trigger("success")["id"]) or 0
 hook_calls.call("get_job_run_status", lambda: contains((1, 2, 3, 10), hook.get_job_run_status(run)))
 hook_calls.call(
     "wait_for_job_run_status", lambda: equal(hook.wait_for_job_run_status(run, check_interval=1), True)
@@ -252,7 +252,7 @@ def run_operator(name, try_number=1, **options):
     return result
 
 
-operator_run = operator_calls.call("DbtCloudRunJobOperator", lambda: run_operator("run"))
+operator_run = operator_calls.call("DbtCloudRunJobOperator", lambda: run_operator("run")) or 0
 operator_calls.call("DbtCloudRunJobOperator(deferrable)", lambda: run_operator("deferred", deferrable=True))
 operator_calls.call(
     "DbtCloudRunJobOperator(project_name, environment_name, job_name)",

@@ -21,7 +21,6 @@ server = StdioServerParameters(
         "DBT_HOST": settings.host,
         "DBT_TOKEN": settings.token,
         "DBT_ACCOUNT_ID": str(settings.account_id),
-        "DBT_PROJECT_IDS": str(project),
         "DBT_PROD_ENV_ID": str(environment),
         "DBT_MCP_ENABLE_ADMIN_API": "true",
         "DO_NOT_TRACK": "1",
@@ -31,7 +30,8 @@ server = StdioServerParameters(
 
 async def main():
     async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
-        await session.initialize()
+        # With settings that it does not accept, the server waits for a login in a browser.
+        await asyncio.wait_for(session.initialize(), 60)
         await use(session)
 
 

@@ -19,7 +19,10 @@ export interface ClientPackages {
   python: readonly [number, number];
 }
 
-/** dbt-core is limited to 1.10, because later releases download a part of themselves from elsewhere than PyPI. */
+/**
+ * dbt-core is limited to 1.10, because later releases download a part of themselves from elsewhere than PyPI; pyarrow of dbtc,
+ * because later ones do not accept the pandas that dbtc pins.
+ */
 export const CLIENTS: readonly ClientPackages[] = JSON.parse(
   readFileSync(new URL('clients.json', import.meta.url), 'utf8'),
 );
