@@ -67,7 +67,7 @@ async def use(session):
         contains([row["id"] for row in await tool(name, **arguments)], value)
 
     await call("list_projects", lambda: has("list_projects", project))
-    await call("list_jobs", lambda: has("list_jobs", job, project_id=project))
+    await call("list_jobs", lambda: has("list_jobs", job))
     await call("get_job_details", lambda: tool("get_job_details", job_id=job))
 
     async def trigger(cause, **options):
