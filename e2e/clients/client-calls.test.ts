@@ -43,7 +43,7 @@ interface Call {
 let folder: string;
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
-let services: RunningService[];
+let services: RunningService[] = [];
 let proxy: TlsProxy;
 
 const hasOpenssl = spawnSync('openssl', ['version'], { stdio: 'ignore' }).error === undefined;
@@ -59,7 +59,6 @@ if (chosen !== undefined && hasOpenssl) {
       DATABASE_URL: testDatabase.url,
       QUEUE_URL: await createTestQueueUrl(backend, testDatabase.url),
       PUBLIC_URL: proxy.url,
-      ARTIFACTS_URL: `file:${join(folder, 'artifacts')}`,
     };
     services = await Promise.all([
       startService('management', environment),
