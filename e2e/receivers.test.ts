@@ -221,7 +221,7 @@ describe('the receivers that post results to a chat', () => {
     const file = { metadata: {}, results: [success, result] };
     await api('PUT', `${runs}/${id}/artifacts/run_results.json`, file);
     await api('POST', `${runs}/${id}/finish/`, {
-      status: 'Errored',
+      status: 'errored',
       run_steps: [
         { index: 1, name: 'Invoke dbt with `dbt deps`', status: 10, logs: 'Installed.' },
         { index: 2, name: 'Invoke dbt with `dbt build`', status: 20, logs: 'Done.\n1 error' },

@@ -41,7 +41,10 @@ export function startRestRunner(options: RunnerOptions): RestRunner {
         return null;
       });
       if (claim === null) continue;
-      const execution = execute(options, claim).catch((error: unknown) => void failures.push(error));
+      const execution = execute(options, claim).catch((error: unknown) => {
+        process.stderr.write(`run ${claim.run.id} was not executed: ${error}\n`);
+        failures.push(error);
+      });
       executions.add(execution);
       void execution.finally(() => executions.delete(execution));
     }
@@ -97,7 +100,7 @@ async function execute(options: RunnerOptions, { run, execute_steps: commands, l
   }
   await report('POST', 'steps/', { run_steps: steps });
   await report('POST', 'finish/', {
-    status: isFailure ? 'Errored' : 'Success',
+    status: isFailure ? 'errored' : 'success',
     finished_at: new Date().toISOString(),
     ...(isFailure && { status_message: 'A model failed' }),
   });
