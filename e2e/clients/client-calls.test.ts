@@ -203,6 +203,8 @@ function clientEnvironment({ accountId, token, url }: Settings): NodeJS.ProcessE
     DAGSTER_DISABLE_TELEMETRY: '1',
     PREFECT_HOME: join(folder, 'prefect'),
     PREFECT_LOGGING_LEVEL: 'ERROR',
+    // The flow starts a server of its own, which takes long on a busy machine.
+    PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS: '300',
     DO_NOT_TRACK: '1',
   };
 }

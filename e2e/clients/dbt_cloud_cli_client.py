@@ -145,7 +145,7 @@ calls.call("audit-log get", lambda: data("audit-log", "get", "--logged-at-start"
 BY_JOBS = "projects and environments come from the jobs that name them"
 NO_WAREHOUSE = "the service has no warehouse connections: they belong to the runner"
 calls.not_served("project create", BY_JOBS, lambda: data("project", "create", "--name", "Other", "--type", "0"))
-calls.not_served("project update", BY_JOBS, lambda: data("project", "update", "--name", "Other", "--type", "0"))
+calls.not_served("project update", BY_JOBS, lambda: data("project", "update", "--project-id", project, "--name", "Other", "--type", "0"))
 calls.not_served("project delete", BY_JOBS, lambda: data("project", "delete", "--project-id", project))
 calls.not_served(
     "environment create", BY_JOBS, lambda: data("environment", "create", "--name", "Other", "--type", "deployment")

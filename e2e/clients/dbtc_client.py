@@ -6,7 +6,7 @@ from calls import Calls, Settings, contains, equal
 
 settings = Settings()
 calls = Calls("dbtc", "dbtc")
-client = dbtCloudClient(api_key=settings.token, host=settings.host).cloud
+client = dbtCloudClient(service_token=settings.token, host=settings.host).cloud
 account, job = settings.account_id, settings.job["id"]
 project, environment = settings.project["id"], settings.environment["id"]
 POLL = {"poll_interval": 1}

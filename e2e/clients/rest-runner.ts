@@ -42,6 +42,8 @@ export function startRestRunner(options: RunnerOptions): RestRunner {
       });
       if (claim === null) continue;
       const execution = execute(options, claim).catch((error: unknown) => {
+        // The run was cancelled.
+        if (error instanceof CallError && error.status === 409) return;
         process.stderr.write(`run ${claim.run.id} was not executed: ${error}\n`);
         failures.push(error);
       });
@@ -58,6 +60,15 @@ export function startRestRunner(options: RunnerOptions): RestRunner {
       if (failures.length > 0) throw new AggregateError(failures, `runs failed to execute: ${failures[0]}`);
     },
   };
+}
+
+class CallError extends Error {
+  readonly status: number;
+
+  constructor(method: string, path: string, status: number, body: string) {
+    super(`${method} ${path}: ${status} ${body}`);
+    this.status = status;
+  }
 }
 
 async function execute(options: RunnerOptions, { run, execute_steps: commands, lease_token: lease }: Claim) {
@@ -120,7 +131,7 @@ async function upload(options: RunnerOptions, path: string, text: string, lease:
     headers: { authorization: `Token ${options.token}`, 'lease-token': lease },
     body: text,
   });
-  if (!response.ok) throw new Error(`PUT ${path}: ${response.status} ${await response.text()}`);
+  if (!response.ok) throw new CallError('PUT', path, response.status, await response.text());
   await response.arrayBuffer();
 }
 
@@ -141,7 +152,7 @@ async function call<T>(
     ...(signal && { signal }),
   });
   const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  if (!response.ok) throw new CallError(method, path, response.status, text);
   return (JSON.parse(text) as { data: T }).data;
 }
 
