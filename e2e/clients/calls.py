@@ -47,7 +47,7 @@ class Calls:
             self._print(name, "fail", f"{type(error).__name__}: {error}"[:600], started)
             return None
 
-    def not_served(self, name, reason, function, expected=("not served", "404")):
+    def not_served(self, name, reason, function, expected=("is not served",)):
         """The function must end with an error that has one of the expected texts, such as that of a route that is not served."""
         started = time.monotonic()
         try:
