@@ -7,7 +7,19 @@ import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createServiceToken } from '@runhook/database';
+import { openPrismaDatabase } from '@runhook/database/prisma';
+import {
+  createTestDatabase,
+  createTestQueueUrl,
+  oneQueueBackend,
+  type QueueBackend,
+  seedAccount,
+  seedSubscription,
+  startReceiver,
+} from '@runhook/testing';
 import { RECEIVER_TEMPLATES } from '../packages/console/src/webhook-help/receiver-templates.ts';
+import { startServiceInProcess } from './services-in-process.ts';
 
 const RECEIVERS = fileURLToPath(new URL('../examples/receivers', import.meta.url));
 const SECRET = 'whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw==';
@@ -38,8 +50,12 @@ interface Running {
   lines: AsyncIterator<string>;
 }
 
-async function run({ program }: Example, file: string): Promise<Running> {
-  const env = { ...process.env, NODE_OPTIONS: '', HMAC_SECRET: SECRET, PORT: '0' };
+async function run(
+  { program }: Pick<Example, 'program'>,
+  file: string,
+  settings: Record<string, string> = {},
+): Promise<Running> {
+  const env = { ...process.env, NODE_OPTIONS: '', HMAC_SECRET: SECRET, PORT: '0', ...settings };
   const child = spawn(program, [file], { cwd: RECEIVERS, env, stdio: ['ignore', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
   const { listening: url } = JSON.parse((await lines.next()).value) as { listening: string };
@@ -131,3 +147,103 @@ test.each(receivers)(
     }
   },
 );
+
+const chatReceivers = receivers.map(({ name, program }) => ({
+  name,
+  program,
+  file: name === 'express' ? 'express/chat.js' : 'python/chat.py',
+}));
+
+describe('the receivers that post results to a chat', () => {
+  const closers: (() => Promise<unknown>)[] = [];
+  afterAll(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  async function open() {
+    const testDatabase = await createTestDatabase();
+    closers.push(() => testDatabase.drop());
+    const database = openPrismaDatabase({ url: testDatabase.url });
+    closers.push(() => database.close());
+    const account = await seedAccount(database);
+    const owner = { accountId: account.id, name: 'runner', permissionSets: ['account_admin' as const] };
+    const { token } = await createServiceToken(database.prisma, owner);
+    const [backend] = oneQueueBackend() as [QueueBackend];
+    const environment = {
+      DATABASE_URL: testDatabase.url,
+      QUEUE_URL: await createTestQueueUrl(backend, testDatabase.url),
+      PUBLIC_URL: 'https://runhook.example.com',
+    };
+    const [management, dispatcher] = await Promise.all([
+      startServiceInProcess('management', environment),
+      startServiceInProcess('dispatcher', environment),
+    ]);
+    closers.push(() => Promise.all([management.stop(), dispatcher.stop()]));
+    const api = async (method: string, path: string, body?: unknown) => {
+      const response = await fetch(`${management.url}/api/${path}`, {
+        method,
+        headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      expect([response.status, response.ok ? '' : await response.text()]).toEqual([expect.any(Number), '']);
+      return ((await response.json()) as { data: { id: number } }).data;
+    };
+    return { account, token, management, database, api };
+  }
+
+  test('post the failed step and model of a run that has failed, each once', async () => {
+    const { account, token, management, database, api } = await open();
+    const accountId = account.id;
+    const chat = await startReceiver();
+    closers.push(() => chat.close());
+    for (const { name, program, file } of chatReceivers) {
+      const clientUrl = 'http://127.0.0.1:9/webhooks';
+      const { id, hmacSecret } = await seedSubscription(database, { accountId, clientUrl, name });
+      const running = await run({ program }, file, {
+        HMAC_SECRET: hmacSecret,
+        API_URL: management.url,
+        API_KEY: token,
+        CHAT_URL: `${chat.url}/${name}`,
+      });
+      closers.push(() => stop(running));
+      await api('PUT', `v3/accounts/${accountId}/webhooks/subscription/${id}/`, {
+        name,
+        event_types: ['job.run.completed'],
+        client_url: running.url,
+        active: true,
+      });
+    }
+    const runs = `v2/accounts/${accountId}/runs`;
+    const [job] = account.jobs;
+    const { id } = await api('POST', `${runs}/`, { job_id: job?.id, engine_version: '1.9.0' });
+    const result = { unique_id: 'model.warehouse.b', status: 'error', message: 'no column "c"' };
+    const success = { unique_id: 'model.warehouse.a', status: 'success', message: 'SELECT 1' };
+    const file = { metadata: {}, results: [success, result] };
+    await api('PUT', `${runs}/${id}/artifacts/run_results.json`, file);
+    await api('POST', `${runs}/${id}/finish/`, {
+      status: 'errored',
+      run_steps: [
+        { index: 1, name: 'Invoke dbt with `dbt deps`', status: 10, logs: 'Installed.' },
+        { index: 2, name: 'Invoke dbt with `dbt build`', status: 20, logs: 'Done.\n1 error' },
+      ],
+    });
+    await api('POST', `${runs}/${id}/artifacts/`);
+    const requests = await chat.waitFor(chatReceivers.length);
+    for (const { name } of chatReceivers) {
+      const messages = requests.filter(({ path }) => path === `/${name}`);
+      const [text] = messages.map(({ body }) => (JSON.parse(body.toString()) as { text: string }).text);
+      expect(text?.split('\n')).toEqual([
+        expect.stringMatching(
+          new RegExp(
+            `^<https://runhook\\.example\\.com/.+\\|Error: run ${id} of Nightly build> in Production, `,
+          ),
+        ),
+        expect.stringMatching(/^✅ Invoke dbt with `dbt deps` \(Success, /),
+        expect.stringMatching(/^❌ Invoke dbt with `dbt build` \(Error, /),
+        'Done.',
+        '1 error',
+        '• model.warehouse.b: error: no column "c"',
+      ]);
+    }
+  });
+});

@@ -5,7 +5,7 @@ import sys
 from datetime import datetime, timedelta, timezone
 
 from runhook_client import AuthenticatedClient
-from runhook_client.api.jobs_and_runs import list_jobs, list_runs, publish_events
+from runhook_client.api.jobs_and_runs import cancel_run, list_jobs, list_runs, publish_events, trigger_run
 from runhook_client.api.webhooks import create_subscription
 from runhook_client.models import (
     EventsToPublish,
@@ -14,6 +14,7 @@ from runhook_client.models import (
     RunErroredEvent,
     SubscriptionFields,
     SubscriptionFieldsEventTypesItem,
+    TriggerOptionsType0,
 )
 
 url, token, account, job, event_id = sys.argv[1:]
@@ -55,9 +56,11 @@ runs = list_runs.sync(
     int(account),
     client=client,
     job_definition_id=int(job),
-    since=now - timedelta(hours=1),
+    since=(now - timedelta(hours=1)).isoformat(),
     status=ListRunsStatus.ERRORED,
 )
+triggered = trigger_run.sync(int(account), int(job), client=client, body=TriggerOptionsType0(cause="By hand"))
+cancelled = cancel_run.sync(int(account), triggered.data.id, client=client)
 print(
     json.dumps(
         {
@@ -65,6 +68,7 @@ print(
             "webhook": created.data.name,
             "verdicts": [one.verdict for one in published.data.events],
             "runs": min(1, runs.extra.pagination.total_count),
+            "statuses": [triggered.data.status, cancelled.data.status],
         }
     )
 )

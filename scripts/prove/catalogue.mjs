@@ -46,8 +46,13 @@ export const PROOFS = {
   },
   clients: {
     command: 'npm run prove -- clients',
-    shows: 'generated clients in Go and Python compile and call the service',
-    covers: ['services/management/src/*openapi*', 'e2e/clients'],
+    shows:
+      'generated clients, and unmodified ones of the API family, call the services ([clients](clients.md))',
+    covers: [
+      'services/management/src/*openapi*',
+      'e2e/clients',
+      ...['audit', 'http', 'identity', 'jobs', 'runs'].map((feature) => `services/management/src/${feature}`),
+    ],
   },
   schema: {
     command: 'npm run prove -- schema',
