@@ -7,7 +7,8 @@ export const GROUPS = {
     'services/dispatcher/src/telemetry/backlog.ts',
     'services/management/src/http/idempotency.ts',
     'services/migrate/src',
-    ...['audit', 'deliveries', 'identity', 'jobs', 'runs', 'sessions', 'subscriptions'].map(
+    'packages/artifacts/src/table-store.ts',
+    ...['artifacts', 'audit', 'deliveries', 'identity', 'jobs', 'runs', 'sessions', 'subscriptions'].map(
       (feature) => `services/management/src/${feature}`,
     ),
   ],
