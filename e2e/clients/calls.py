@@ -8,7 +8,7 @@ import traceback
 
 
 class Settings:
-    """What the test passes as the single argument: addresses, credentials and ids of the service under test."""
+    """Argument of the program, as the test passes it: addresses, credentials and ids of the service under test."""
 
     def __init__(self):
         values = json.loads(sys.argv[1])
@@ -40,7 +40,7 @@ class Calls:
             result = function()
             self._print(name, "pass", "", started)
             return result
-        except BaseException as error:  # Clients raise SystemExit, and exceptions of their own bases.
+        except BaseException as error:  # Clients raise SystemExit, and exceptions of other bases.
             if isinstance(error, KeyboardInterrupt):
                 raise
             traceback.print_exc()

@@ -118,7 +118,7 @@ interface Settings {
   folder: string;
 }
 
-/** Runs the function with an account of its own, whose triggered runs a runner executes. */
+/** Runs the function with a separate account, whose triggered runs a runner executes. */
 async function withRunner<T>(use: (settings: Settings) => Promise<T>): Promise<T> {
   const account = await seedAccount(database);
   const permissionSets = ['account_admin' as const];
@@ -203,7 +203,7 @@ function clientEnvironment({ accountId, token, url }: Settings): NodeJS.ProcessE
     DAGSTER_DISABLE_TELEMETRY: '1',
     PREFECT_HOME: join(folder, 'prefect'),
     PREFECT_LOGGING_LEVEL: 'ERROR',
-    // The flow starts a server of its own, which takes long on a busy machine.
+    // The flow starts a separate server, which takes long on a busy machine.
     PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS: '300',
     DO_NOT_TRACK: '1',
   };

@@ -40,7 +40,7 @@ export function findPython({ name, python: [oldest, newest] }: ClientPackages): 
 }
 
 /**
- * Installs the packages into an environment of their own in the cache of the checkout, if they are not there yet.
+ * Installs the packages into a separate environment in the cache of the checkout, if they are not there yet.
  * @returns the Python of the environment
  */
 export async function installPackages(python: string, { requirements }: ClientPackages): Promise<string> {

@@ -34,9 +34,9 @@ export async function startTlsProxy(folder: string): Promise<TlsProxy> {
     { key: readFileSync(key), cert: readFileSync(certificate) },
     (request, response) => {
       const { method, headers, url = '/' } = request;
-      const forwarded = httpRequest(target + url, { method, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
-        pipeline(answer, response, () => undefined);
+      const forwarded = httpRequest(target + url, { method, headers }, (received) => {
+        response.writeHead(received.statusCode ?? 502, received.rawHeaders);
+        pipeline(received, response, () => undefined);
       });
       forwarded.on('error', () => response.destroy());
       response.on('close', () => forwarded.destroy());
