@@ -148,6 +148,27 @@ test('POST …/runs/ with the id of a queued run of the job starts it, once, and
   expect((await post('/runs/', { ...start, job_id: other.id })).status).toBe(409);
 });
 
+test('a claim skips a run that another runner is starting without a lease', async () => {
+  const { id } = await trigger();
+  const start = await server.database.pool.connect();
+  try {
+    await start.query('BEGIN');
+    await start.query(`UPDATE runs SET status = 'Running' WHERE account_id = $1 AND id = $2`, [
+      server.accountId,
+      id,
+    ]);
+    const { status, json } = await post('/runs/claim/', { run_id: id });
+    expect([status, json.data]).toEqual([200, null]);
+  } finally {
+    await start.query('COMMIT');
+    start.release();
+  }
+  const { rows } = await server.database.pool.query('SELECT attempts FROM run_requests WHERE run_id = $1', [
+    id,
+  ]);
+  expect(rows).toEqual([{ attempts: 0 }]);
+});
+
 test('a retry has the options of its run, and a rerun is a retry only of a run that failed', async () => {
   const other = await server.createJob('Retried');
   const rerun = async (): Promise<Json> => (await post(`/jobs/${other.id}/rerun/`)).json.data;
