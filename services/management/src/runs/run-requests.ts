@@ -13,16 +13,26 @@ export const RUNNER_CHARACTERS_MAX = 255;
 
 const hashToken = (token: string) => createHash('sha256').update(token).digest();
 
-/** Returns whether the account has fewer than {@link OPEN_REQUESTS_MAX} open requests. */
+/**
+ * Returns whether the account has fewer than {@link OPEN_REQUESTS_MAX} triggered runs that have not ended. Their requests
+ * end a little later than the runs, so the runs are read only if the requests are too many.
+ */
 export async function hasRequestCapacity(database: Queryable, accountId: number): Promise<boolean> {
-  const [row] = await queryRows(
-    database,
-    { count: column.digits },
-    `SELECT count(*) FROM (
-       SELECT FROM run_requests WHERE account_id = $1 AND ended_at IS NULL LIMIT ${OPEN_REQUESTS_MAX}) open`,
-    [accountId],
-  );
-  return Number(row?.count) < OPEN_REQUESTS_MAX;
+  const count = (isExact: boolean) => countOpen(database, accountId, isExact);
+  return (await count(false)) < OPEN_REQUESTS_MAX || (await count(true)) < OPEN_REQUESTS_MAX;
+}
+
+const IN_PROGRESS = `
+  JOIN runs r ON r.account_id = q.account_id AND r.id = q.run_id AND r.status IN ('Queued', 'Starting', 'Running')`;
+
+/** @param isExact leaves out requests whose runs have ended */
+async function countOpen(database: Queryable, accountId: number, isExact: boolean): Promise<number> {
+  const text = `
+    SELECT count(*) FROM (
+      SELECT FROM run_requests q ${isExact ? IN_PROGRESS : ''}
+      WHERE q.account_id = $1 AND q.ended_at IS NULL LIMIT ${OPEN_REQUESTS_MAX}) open`;
+  const [row] = await queryRows(database, { count: column.digits }, text, [accountId]);
+  return Number(row?.count);
 }
 
 export async function insertRequest(
