@@ -47,7 +47,7 @@ const BY_HAND: Record<string, string> = {
   'runs/recent-runs.ts': 'DISTINCT ON returns the latest run of each job, from a bounded number of runs.',
   'runs/report-statements.ts':
     'this is the hot path, where one statement records the reports of many runners.',
-  'runs/claims.ts': 'the run that a lease names is changed only if it has not ended meanwhile.',
+  'runs/claims.ts': 'the run that a lease names is changed in the transaction that has locked it.',
   'runs/run-requests.ts':
     'one statement leases the next run to a runner, by PostgreSQL’s clock, which all processes share.',
   'runs/run-waits.ts': 'one statement checks the runs that all waiting runners of a process wait for.',

@@ -5,9 +5,13 @@ import type { RunRequestQueue } from '@runhook/queue';
 export interface RunRequestDependencies {
   pool: Pool;
   runRequests: Pick<RunRequestQueue, 'add' | 'remove'>;
+  /** Ends the pass after its current batch. */
+  stopping?: AbortSignal;
+  /** Number of requests of a statement; {@link BATCH_SIZE} when omitted. */
+  batchSize?: number;
 }
 
-const BATCH_SIZE = 500;
+const BATCH_SIZE = 1_000;
 
 const REQUEST = {
   account_id: column.digits,
@@ -25,19 +29,21 @@ const END_REQUESTS = `
     WHERE q.ended_at IS NULL AND (
       r.id IS NULL OR r.status NOT IN ('Queued', 'Starting', 'Running')
       OR (q.lease_expires_at IS NULL AND r.status <> 'Queued'))
-    LIMIT ${BATCH_SIZE} FOR UPDATE OF q SKIP LOCKED
+    LIMIT $1 FOR UPDATE OF q SKIP LOCKED
   ) found
   WHERE ended.account_id = found.account_id AND ended.run_id = found.run_id
   RETURNING ended.account_id, ended.run_id, ended.job_id, ended.attempts`;
 
 // Repeated each minute, because the queue may have lost its jobs; a job that it has is not added twice. The first time is
-// left to the process that triggered the run, for a few seconds.
+// left to the process that triggered the run, for a few seconds. Repetitions come last, those not made for longest first:
+// otherwise an account with many runs that nobody claims would delay those of all others.
 const SELECT_UNQUEUED = `
   SELECT account_id, run_id, job_id, attempts FROM run_requests
   WHERE ended_at IS NULL AND (lease_expires_at IS NULL OR lease_expires_at <= now())
     AND CASE WHEN enqueued_at IS NULL THEN created_at < now() - interval '3 seconds'
       ELSE enqueued_at < greatest(lease_expires_at, now() - interval '1 minute') END
-  ORDER BY created_at LIMIT ${BATCH_SIZE}`;
+  ORDER BY enqueued_at IS NOT NULL AND (lease_expires_at IS NULL OR enqueued_at >= lease_expires_at),
+    coalesce(enqueued_at, created_at) LIMIT $1`;
 
 const MARK_QUEUED = `
   UPDATE run_requests q SET enqueued_at = now()
@@ -49,20 +55,40 @@ const MARK_QUEUED = `
  * to repeat, and to run concurrently. Throws `QueueUnavailableError`.
  * @returns the number of runs that were added to the queue, and of requests that ended
  */
-export async function reconcileRunRequests({
-  pool,
-  runRequests,
-}: RunRequestDependencies): Promise<{ queued: number; ended: number }> {
-  const ended = await queryRows(pool, REQUEST, END_REQUESTS, [], 'end-run-requests');
+export async function reconcileRunRequests(
+  dependencies: RunRequestDependencies,
+): Promise<{ queued: number; ended: number }> {
+  const ended = await inBatches(dependencies, endRequests);
+  return { queued: await inBatches(dependencies, addUnqueued), ended };
+}
+
+type Batch = (dependencies: RunRequestDependencies, size: number) => Promise<number>;
+
+/** Repeats a batch until it is not full: a pass of one batch would let an account occupy many passes. */
+async function inBatches(dependencies: RunRequestDependencies, batch: Batch): Promise<number> {
+  const { stopping, batchSize = BATCH_SIZE } = dependencies;
+  for (let total = 0; ; ) {
+    const count = await batch(dependencies, batchSize);
+    total += count;
+    if (count < batchSize || stopping?.aborted) return total;
+  }
+}
+
+async function endRequests({ pool, runRequests }: RunRequestDependencies, size: number): Promise<number> {
+  const ended = await queryRows(pool, REQUEST, END_REQUESTS, [size], 'end-run-requests');
   // Jobs that no runner has taken: of the last claim, if that was over REST, and of the next one.
   if (ended.length > 0)
     await runRequests.remove(ended.flatMap((row) => [requestOf(row, 0), requestOf(row, 1)]));
-  const unqueued = await queryRows(pool, REQUEST, SELECT_UNQUEUED, [], 'select-unqueued-run-requests');
-  if (unqueued.length === 0) return { queued: 0, ended: ended.length };
+  return ended.length;
+}
+
+async function addUnqueued({ pool, runRequests }: RunRequestDependencies, size: number): Promise<number> {
+  const unqueued = await queryRows(pool, REQUEST, SELECT_UNQUEUED, [size], 'select-unqueued-run-requests');
+  if (unqueued.length === 0) return 0;
   await runRequests.add(unqueued.map((row) => requestOf(row, 1)));
   const ids = [unqueued.map((row) => row.account_id), unqueued.map((row) => row.run_id)];
   await runStatement(pool, MARK_QUEUED, ids);
-  return { queued: unqueued.length, ended: ended.length };
+  return unqueued.length;
 }
 
 function requestOf(

@@ -51,7 +51,8 @@ async function insertRequest(
   );
 }
 
-const run = () => reconcileRunRequests({ pool: dispatcher.pool, runRequests });
+const run = (batchSize?: number) =>
+  reconcileRunRequests({ pool: dispatcher.pool, runRequests, ...(batchSize && { batchSize }) });
 const runsOf = (requests: RunRequest[]) => requests.map(({ runId, attempt }) => [runId, attempt]);
 
 test('adds runs to the queue whose job is missing, once a minute, and those whose lease has expired', async () => {
@@ -62,13 +63,24 @@ test('adds runs to the queue whose job is missing, once a minute, and those whos
   await insertRequest(5, 'Running', { lease: 1, enqueued: 30, triggered: 8 });
   await insertRequest(6, 'Running', { lease: -30, enqueued: 90 });
   expect(await run()).toEqual({ queued: 3, ended: 0 });
-  expect(runsOf(added)).toEqual([
+  expect(runsOf(added).toSorted()).toEqual([
     [1, 1],
     [4, 1],
     [5, 2],
   ]);
-  expect(added[0]).toEqual({ accountId, runId: 1, jobId: 7, attempt: 1 });
+  expect(added.find(({ runId }) => runId === 1)).toEqual({ accountId, runId: 1, jobId: 7, attempt: 1 });
   expect(await run()).toEqual({ queued: 0, ended: 0 });
+});
+
+test('a pass handles all batches, and adds new runs and those with an expired lease before repetitions', async () => {
+  await insertRequest(1, 'Queued', { enqueued: 90, triggered: 120 });
+  await insertRequest(2, 'Queued', { enqueued: 99, triggered: 110 });
+  await insertRequest(3, 'Running', { lease: 70, enqueued: 65, triggered: 150 });
+  await insertRequest(4, 'Running', { lease: 1, enqueued: 30, triggered: 40 });
+  await insertRequest(5, 'Queued', { triggered: 50 });
+  for (const runId of [6, 7, 8]) await insertRequest(runId, 'Success');
+  expect(await run(2)).toEqual({ queued: 5, ended: 3 });
+  expect(added.map(({ runId }) => runId)).toEqual([5, 4, 2, 1, 3]);
 });
 
 test('ends the requests of runs that have ended or were started without a lease, and deletes them a day later', async () => {

@@ -8,7 +8,7 @@ import { Bulkhead, bulkheadLimits } from './bulkhead.ts';
  * | Budget | Requests | Slots of an account | Of all accounts | In flight |
  * |---|---|---|---|---|
  * | requests | all below but tests; a report without `Idempotency-Key` takes no slot | 3/4 | pool - 2 | setting |
- * | slow_reads | lists and counts that grow with the account (`isSlowRead` of an endpoint) | 1 | 4 | 20 |
+ * | slow_reads | reads that grow with the account, as lists and counts (`isSlowRead` of an endpoint) | 1 | 4 | 20 |
  * | endpoint_tests | tests of endpoints, each with at most one resolution of a name | 8 | no limit | 8 |
  * | large_bodies | requests and responses with more than 2 MiB of logs, until the response is sent | 2 | 4 | 20 |
  * | uploads | uploads of artifacts, until the file is stored | 8 | 16 | 32 |

@@ -101,6 +101,8 @@ interface AccountWrite
    * `Idempotency-Key` its writes are committed in a batch with those of others, so it needs no slot of its account.
    */
   isBatched?: true;
+  /** Marks a write that first reads as an `isSlowRead` does: it needs a slot for slow reads, too. */
+  isSlowRead?: true;
   /** Work that waits for another server than the database. It precedes the handler, without a slot of the account. */
   prepare?(request: AccountRequest): Promise<void>;
 }

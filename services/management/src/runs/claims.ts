@@ -1,4 +1,4 @@
-// SQL by hand: the run that a lease names is changed only if it has not ended meanwhile.
+// SQL by hand: the run that a lease names is changed in the transaction that has locked it.
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { type ClaimFilter, type Lease, leaseRun } from './run-requests.ts';
 import type { RunView } from './run-view.ts';
@@ -14,11 +14,8 @@ export interface RunClaim {
 
 const MARK_STARTING = `
   UPDATE runs SET status = CASE status WHEN 'Queued' THEN 'Starting' ELSE status END
-  WHERE account_id = $1 AND id = $2 AND status IN ('Queued', 'Starting', 'Running')
+  WHERE account_id = $1 AND id = $2
   RETURNING ${RUN_COLUMNS}`;
-
-/** Number of runs that may end between the lease and its confirmation before the claim gives up. */
-const TRIES_MAX = 10;
 
 /**
  * Claims the oldest matching run that no runner has: a queued run becomes Starting; a run whose lease expired keeps its
@@ -30,16 +27,13 @@ export async function claimRun(
   filter: ClaimFilter,
   leaseMs: number,
 ): Promise<RunClaim | null> {
-  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-    const lease = await leaseRun(transaction, accountId, filter, leaseMs);
-    if (lease === null) return null;
-    const [row] = await queryRows(transaction, RUN, MARK_STARTING, [accountId, lease.runId]);
-    if (row === undefined) continue;
-    const run = toRunView(row);
-    const executeSteps = run.trigger?.steps_override ?? (await findJobSteps(transaction, run));
-    return { run, executeSteps, lease };
-  }
-  return null;
+  const lease = await leaseRun(transaction, accountId, filter, leaseMs);
+  if (lease === null) return null;
+  const [row] = await queryRows(transaction, RUN, MARK_STARTING, [accountId, lease.runId]);
+  if (row === undefined) throw new TypeError('a leased run is locked');
+  const run = toRunView(row);
+  const executeSteps = run.trigger?.steps_override ?? (await findJobSteps(transaction, run));
+  return { run, executeSteps, lease };
 }
 
 const SELECT_JOB_STEPS = `SELECT definition->'execute_steps' AS steps FROM jobs WHERE account_id = $1 AND id = $2`;

@@ -13,16 +13,26 @@ export const RUNNER_CHARACTERS_MAX = 255;
 
 const hashToken = (token: string) => createHash('sha256').update(token).digest();
 
-/** Returns whether the account has fewer than {@link OPEN_REQUESTS_MAX} open requests. */
+/**
+ * Returns whether the account has fewer than {@link OPEN_REQUESTS_MAX} triggered runs that have not ended. Their requests
+ * end a little later than the runs, so the runs are read only if the requests are too many.
+ */
 export async function hasRequestCapacity(database: Queryable, accountId: number): Promise<boolean> {
-  const [row] = await queryRows(
-    database,
-    { count: column.digits },
-    `SELECT count(*) FROM (
-       SELECT FROM run_requests WHERE account_id = $1 AND ended_at IS NULL LIMIT ${OPEN_REQUESTS_MAX}) open`,
-    [accountId],
-  );
-  return Number(row?.count) < OPEN_REQUESTS_MAX;
+  const count = (isExact: boolean) => countOpen(database, accountId, isExact);
+  return (await count(false)) < OPEN_REQUESTS_MAX || (await count(true)) < OPEN_REQUESTS_MAX;
+}
+
+const IN_PROGRESS = `
+  JOIN runs r ON r.account_id = q.account_id AND r.id = q.run_id AND r.status IN ('Queued', 'Starting', 'Running')`;
+
+/** @param isExact leaves out requests whose runs have ended */
+async function countOpen(database: Queryable, accountId: number, isExact: boolean): Promise<number> {
+  const text = `
+    SELECT count(*) FROM (
+      SELECT FROM run_requests q ${isExact ? IN_PROGRESS : ''}
+      WHERE q.account_id = $1 AND q.ended_at IS NULL LIMIT ${OPEN_REQUESTS_MAX}) open`;
+  const [row] = await queryRows(database, { count: column.digits }, text, [accountId]);
+  return Number(row?.count);
 }
 
 export async function insertRequest(
@@ -41,7 +51,8 @@ export const CLAIMABLE_SQL = `
   q.ended_at IS NULL AND CASE WHEN q.lease_expires_at IS NULL THEN r.status = 'Queued'
     ELSE q.lease_expires_at <= now() AND r.status IN ('Starting', 'Running') END`;
 
-// SKIP LOCKED: two runners that claim at the same time get different runs.
+// SKIP LOCKED: two runners that claim at the same time get different runs. The run is locked, too, because a runner
+// may be starting it without a lease: that locks no request.
 const LEASE = `
   UPDATE run_requests leased
   SET attempts = leased.attempts + 1, lease_token_hash = $4, runner = $5,
@@ -51,7 +62,7 @@ const LEASE = `
     JOIN runs r ON r.account_id = q.account_id AND r.id = q.run_id
     WHERE q.account_id = $1 AND ($2::bigint[] IS NULL OR q.job_id = ANY ($2)) AND ($3::bigint IS NULL OR q.run_id = $3)
       AND ${CLAIMABLE_SQL}
-    ORDER BY q.created_at, q.run_id LIMIT 1 FOR UPDATE OF q SKIP LOCKED
+    ORDER BY q.created_at, q.run_id LIMIT 1 FOR UPDATE OF q, r SKIP LOCKED
   ) found
   WHERE leased.account_id = found.account_id AND leased.run_id = found.run_id
   RETURNING leased.run_id, leased.attempts,
@@ -76,7 +87,7 @@ export interface Lease {
   expiresAt: string;
 }
 
-/** Leases the oldest matching run that no runner has. Returns null without one. */
+/** Leases the oldest matching run that no runner has, and locks it. Returns null without one. */
 export async function leaseRun(
   database: Queryable,
   accountId: number,

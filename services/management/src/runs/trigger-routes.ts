@@ -39,7 +39,10 @@ export function triggerEndpoints(deps: TriggerEndpointDependencies): AccountEndp
       if (problems) throw new InvalidRequestError(problems);
       return triggers.trigger(call, jobIdOf(request), fields);
     }),
-    trigger(`${JOB_PATH}/rerun`, (call, request) => triggers.rerun(call, jobIdOf(request))),
+    {
+      ...trigger(`${JOB_PATH}/rerun`, (call, request) => triggers.rerun(call, jobIdOf(request))),
+      isSlowRead: true,
+    },
     trigger(`${RUNS_PATH}/:run_id/retry`, (call, request) => triggers.retry(call, runIdOf(request))),
     {
       method: 'POST',

@@ -71,6 +71,7 @@ export function createTriggers({ pool, idPool, onTriggered }: TriggersDependenci
       }),
     rerun: (call, jobId) =>
       create(call, async (transaction) => {
+        await findJob(transaction, call.accountId, jobId);
         const latest = await findLatestRun(transaction, call.accountId, jobId);
         return latest?.status === 'Errored' ? retryOf(latest) : { jobId, options: {}, retryOf: null };
       }),
@@ -98,9 +99,7 @@ async function insertRun(
   firstId: number,
   { jobId, options, retryOf }: NewRun,
 ): Promise<RunView> {
-  const { found } = await findJobs(transaction, [{ accountId, id: jobId }]);
-  const job = found.get(keyOf({ accountId, id: jobId }));
-  if (job === undefined) throw new NotFoundError();
+  const job = await findJob(transaction, accountId, jobId);
   if (!(await hasRequestCapacity(transaction, accountId)))
     throw new ConflictError(
       `The account has ${OPEN_REQUESTS_MAX} triggered runs that have not ended, the maximum.`,
@@ -115,6 +114,14 @@ async function insertRun(
     await insertRequest(transaction, { accountId, runId: id, jobId });
     return toRunView(row);
   }
+}
+
+/** Throws a 404 for an unknown job. */
+async function findJob(transaction: Transaction, accountId: number, jobId: number): Promise<JobView> {
+  const { found } = await findJobs(transaction, [{ accountId, id: jobId }]);
+  const job = found.get(keyOf({ accountId, id: jobId }));
+  if (job === undefined) throw new NotFoundError();
+  return job;
 }
 
 function jobValues(job: JobView, id: number): unknown[] {

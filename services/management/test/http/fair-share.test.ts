@@ -93,6 +93,7 @@ test('an account has 8 tests of endpoints at once; other requests and other acco
 test('an account has one slow read at once, and 20 in flight; authentication and other accounts do not wait for them', async () => {
   const [flood, otherAccount] = [await harness.newAccount(), await harness.newAccount()];
   const list = ({ id }: TestAccount) => `/api/v2/accounts/${id}/runs/?search=x`;
+  const rerun = `/api/v2/accounts/${flood.id}/jobs/${await harness.newJob(flood)}/rerun/`;
   const locker = await harness.database.pool.connect();
   const { pool } = harness.database;
   const waitingForLock = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
@@ -103,6 +104,7 @@ test('an account has one slow read at once, and 20 in flight; authentication and
     await eventually(async () => expect(await rejected('slow_reads')).toBe(30));
     await eventually(async () => expect((await pool.query(waitingForLock)).rowCount).toBe(1));
     expect((await get(flood, flood.path('/subscriptions'))).status).toBe(200);
+    expect((await harness.call('POST', rerun, { token: flood.token })).status).toBe(429);
     const otherRead = get(otherAccount, list(otherAccount));
     await eventually(async () => expect((await pool.query(waitingForLock)).rowCount).toBe(2));
     reads.push(otherRead);

@@ -148,6 +148,48 @@ test('POST …/runs/ with the id of a queued run of the job starts it, once, and
   expect((await post('/runs/', { ...start, job_id: other.id })).status).toBe(409);
 });
 
+test('a claim skips a run that another runner is starting without a lease', async () => {
+  const { id } = await trigger();
+  const start = await server.database.pool.connect();
+  try {
+    await start.query('BEGIN');
+    await start.query(`UPDATE runs SET status = 'Running' WHERE account_id = $1 AND id = $2`, [
+      server.accountId,
+      id,
+    ]);
+    const { status, json } = await post('/runs/claim/', { run_id: id });
+    expect([status, json.data]).toEqual([200, null]);
+  } finally {
+    await start.query('COMMIT');
+    start.release();
+  }
+  const { rows } = await server.database.pool.query('SELECT attempts FROM run_requests WHERE run_id = $1', [
+    id,
+  ]);
+  expect(rows).toEqual([{ attempts: 0 }]);
+});
+
+test('runs count as open until they end, and not until their requests do', async () => {
+  const { pool } = server.database;
+  const [first, last] = [5_000_001, 5_010_000];
+  const values = [server.accountId, job.id, first, last];
+  await pool.query(
+    `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name, status)
+     SELECT $1, id, $2, 'a', 1, 'a', 1, 'a', 'Running' FROM generate_series($3::int, $4::int) AS id`,
+    values,
+  );
+  await pool.query(
+    `INSERT INTO run_requests (account_id, run_id, job_id) SELECT $1, id, $2 FROM generate_series($3::int, $4::int) AS id`,
+    values,
+  );
+  expect((await post(`/jobs/${job.id}/run/`)).status).toBe(409);
+  await pool.query(`UPDATE runs SET status = 'Success' WHERE account_id = $1 AND status = 'Running'`, [
+    server.accountId,
+  ]);
+  expect((await post(`/jobs/${job.id}/run/`)).status).toBe(200);
+  await pool.query('DELETE FROM run_requests WHERE run_id BETWEEN $1 AND $2', [first, last]);
+});
+
 test('a retry has the options of its run, and a rerun is a retry only of a run that failed', async () => {
   const other = await server.createJob('Retried');
   const rerun = async (): Promise<Json> => (await post(`/jobs/${other.id}/rerun/`)).json.data;
