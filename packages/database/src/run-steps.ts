@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import { RUN_STEP_LIMITS, type RunStep } from '@runhook/contract';
+import { isFinalRunStatus, isStoredRunStatus, RUN_STEP_LIMITS, type RunStep } from '@runhook/contract';
 import type { Queryable, Transaction } from './open-database.ts';
 import { column, queryRows } from './rows.ts';
 import { runStatement } from './statements.ts';
@@ -61,6 +61,8 @@ export interface RunStepsTarget {
   runId: number;
   /** Maximum sum of `storedBytes` of the account. */
   accountBytesMax: number;
+  /** Whether a step that has ended is kept instead of being replaced by one in progress, which was reported before it. */
+  keepsEnded?: boolean;
 }
 
 // Locks the row, so that writes of an account's steps follow each other and none exceeds a limit.
@@ -70,7 +72,7 @@ const LOCK_USAGE = `
   RETURNING bytes`;
 
 const STORED_SIZES = `
-  SELECT "index", (logs_bytes + debug_logs_bytes) AS text_bytes, stored_bytes FROM run_steps
+  SELECT "index", status, (logs_bytes + debug_logs_bytes) AS text_bytes, stored_bytes FROM run_steps
   WHERE account_id = $1 AND run_id = $2`;
 
 const STEP_COLUMNS: UnnestColumns<CompressedRunStep> = {
@@ -103,17 +105,26 @@ const SET_USAGE = 'UPDATE run_steps_usage SET bytes = $2 WHERE account_id = $1';
  */
 export async function saveRunSteps(
   transaction: Transaction,
-  { accountId, runId, accountBytesMax }: RunStepsTarget,
-  steps: readonly CompressedRunStep[],
+  { accountId, runId, accountBytesMax, keepsEnded = false }: RunStepsTarget,
+  reported: readonly CompressedRunStep[],
 ): Promise<void> {
-  if (steps.length === 0) return;
+  if (reported.length === 0) return;
   const [usage] = await queryRows(transaction, { bytes: column.digits }, LOCK_USAGE, [accountId]);
   const sizes = await queryRows(
     transaction,
-    { index: column.integer, text_bytes: column.integer, stored_bytes: column.integer },
+    {
+      index: column.integer,
+      status: isStoredRunStatus,
+      text_bytes: column.integer,
+      stored_bytes: column.integer,
+    },
     STORED_SIZES,
     [accountId, runId],
   );
+  const ended = new Set(sizes.filter(({ status }) => isFinalRunStatus(status)).map(({ index }) => index));
+  const isKept = ({ index, status }: CompressedRunStep) => ended.has(index) && !isFinalRunStatus(status);
+  const steps = keepsEnded ? reported.filter((step) => !isKept(step)) : reported;
+  if (steps.length === 0) return;
   const indexes = new Set(steps.map(({ index }) => index));
   const remaining = sizes.filter(({ index }) => !indexes.has(index));
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

@@ -58,6 +58,20 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
       expect(await storedSteps()).toMatchObject([{ name: 'Replaced' }, { index: 2 }]),
     );
     expect(harness.receiver.requests).toHaveLength(1);
+
+    // An older message that is processed late completes the steps, and sets none back.
+    const late = { ...published, eventId: createId('event') };
+    await addMessage({
+      ...late,
+      run_steps: [STEP, { ...STEP, index: 3 }].map((step) => ({ ...step, status: 3 })),
+    });
+    await eventually(async () =>
+      expect(await storedSteps()).toMatchObject([
+        { name: 'Replaced', status: 'Success' },
+        { index: 2, status: 'Success' },
+        { index: 3, status: 'Running' },
+      ]),
+    );
   });
 
   test('steps that are invalid, too large or over a limit are left out and counted, and their events are delivered', async () => {

@@ -69,7 +69,13 @@ export class MessageSteps {
   /** Stores the steps, or leaves them out. Safe to repeat. */
   async store(event: JobRunEvent, steps: readonly RunStep[]): Promise<void> {
     const { pool, accountBytesMax, metrics } = this.#options;
-    const target = { accountId: event.accountId, runId: Number(event.data.runId), accountBytesMax };
+    // Messages are processed in any order.
+    const target = {
+      accountId: event.accountId,
+      runId: Number(event.data.runId),
+      accountBytesMax,
+      keepsEnded: true,
+    };
     const compressed = await compressRunSteps(steps);
     try {
       await retryWhileUnavailable(this.#options, () =>

@@ -36,10 +36,12 @@ export interface ParsedRequest {
    */
   beforeCommit(): void;
   /**
-   * Must be called before a response of more than `LARGE_BYTES` is built: waits for one of few slots, which bound the
-   * memory of the process, until the response is sent.
+   * Must be called by a GET before a response of more than `LARGE_BYTES` is built. The first call throws an error, by
+   * which the request gives up its other slots, waits for one of few that bound the memory of the process, and is
+   * handled again.
+   * @throws MemoryRequiredError
    */
-  reserveMemory(): Promise<void>;
+  requireMemory(): void;
 }
 
 /** A request that passed authentication. */

@@ -74,6 +74,11 @@ export class RunLockedError extends Error {
   readonly code = 'run_locked';
 }
 
+/** The response needs a slot for large bodies, for which its request must not wait in a slot of another budget. */
+export class MemoryRequiredError extends Error {
+  readonly code = 'memory_required';
+}
+
 /** The report needs a separate transaction instead of a batch. Nothing was written. */
 export class UnbatchedReportError extends Error {
   readonly code = 'unbatched_report';

@@ -34,7 +34,7 @@ import {
   type ResponseRecorder,
   withCommitCheck,
 } from './idempotency.ts';
-import { LARGE_BYTES, memoryReservation } from './large-bodies.ts';
+import { LARGE_BYTES, memoryReservation, runWithMemory } from './large-bodies.ts';
 import { type LimitResult, requestLimitKey } from './limits.ts';
 import { withLongPolls } from './long-poll.ts';
 import { requireUtf8Query } from './query-encoding.ts';
@@ -79,19 +79,26 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
           admitCached(endpoint, dependencies, request, response),
         );
       const handle = await admit();
-      const reserveMemory = memoryReservation(
+      const memory = memoryReservation(
         dependencies.budgets.largeBodies,
         response,
         () => requestState(response).accountId,
       );
-      if (isLarge(endpoint, request)) await reserveMemory();
+      if (isLarge(endpoint, request)) await memory.reserve();
       const { body, file } = await readOrOpenBody(endpoint, dependencies, request, response);
       const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0) + uploadMs(file);
       const respond = (handleAdmitted: AdmittedHandler) => {
         const guard = new CommitGuard();
         const beforeCommit = () => guard.commit();
-        const parsedRequest = { body, file, beforeCommit, reserveMemory, ...requestParts(request) };
-        return respondWithinDeadline(responseMs, guard, () => handleAdmitted(parsedRequest, guard));
+        const parsedRequest = {
+          body,
+          file,
+          beforeCommit,
+          requireMemory: memory.require,
+          ...requestParts(request),
+        };
+        const work = () => handleAdmitted(parsedRequest, guard);
+        return respondWithinDeadline(responseMs, guard, () => runWithMemory(memory, work));
       };
       const retry = async () => respond(await admit());
       const endpointResponse = await withLongPolls(response, () => respond(handle), retry);
@@ -292,7 +299,7 @@ function bodyBytesMaxOf({ bodyBytesMax }: Endpoint, request: Request): number | 
   return Math.min(bodyBytesMax, LARGE_BYTES);
 }
 
-function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'reserveMemory'> {
+function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'requireMemory'> {
   requireUtf8Query(request.url);
   const reportedAddress = request.ip ?? '';
   return {

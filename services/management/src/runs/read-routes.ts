@@ -115,9 +115,9 @@ async function find(
   };
 }
 
-function stepTextsOf(names: ReadonlySet<RunRelatedName>, { reserveMemory }: AccountRequest) {
+function stepTextsOf(names: ReadonlySet<RunRelatedName>, { requireMemory }: AccountRequest) {
   const withDebugLogs = names.has('debug_logs');
-  return { withLogs: withDebugLogs || names.has('run_steps'), withDebugLogs, reserveMemory };
+  return { withLogs: withDebugLogs || names.has('run_steps'), withDebugLogs, requireMemory };
 }
 
 const NO_NAMES: ReadonlySet<RunRelatedName> = new Set();

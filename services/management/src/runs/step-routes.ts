@@ -80,7 +80,7 @@ async function report(
 
 async function list(
   pool: Pool,
-  { account, query, param, reserveMemory }: AccountRequest,
+  { account, query, param, requireMemory }: AccountRequest,
 ): Promise<EndpointResponse> {
   const runId = runIdOf(param);
   const reader = new QueryReader(query);
@@ -90,7 +90,7 @@ async function list(
   const withDebugLogs = names?.has('debug_logs') ?? false;
   reader.check();
   if ((await findRun(pool, account.id, runId)) === null) throw new NotFoundError();
-  const texts = { withLogs, withDebugLogs, reserveMemory };
+  const texts = { withLogs, withDebugLogs, requireMemory };
   const steps = await loadRunSteps(pool, account.id, [runId], texts);
   return { code: 200, data: steps.get(runId) ?? [] };
 }

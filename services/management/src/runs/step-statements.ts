@@ -114,8 +114,8 @@ export interface StepTexts {
   /** True when omitted. */
   withLogs?: boolean;
   withDebugLogs?: boolean;
-  /** Called before long texts are read; see `ParsedRequest.reserveMemory`. */
-  reserveMemory?: () => Promise<void>;
+  /** Called before long texts are read; see `ParsedRequest.requireMemory`. */
+  requireMemory?: () => void;
 }
 
 /** Returns the steps of each run by its id, in the order of their index; runs without steps are missing. */
@@ -123,13 +123,13 @@ export async function loadRunSteps(
   database: Queryable,
   accountId: number,
   runIds: readonly number[],
-  { withLogs = true, withDebugLogs = false, reserveMemory }: StepTexts = {},
+  { withLogs = true, withDebugLogs = false, requireMemory }: StepTexts = {},
 ): Promise<Map<number, RunStepResponse[]>> {
   const stepsByRun = new Map<number, RunStepResponse[]>();
   if (runIds.length === 0) return stepsByRun;
-  if (reserveMemory && (withLogs || withDebugLogs)) {
+  if (requireMemory && (withLogs || withDebugLogs)) {
     const [size] = await queryRows(database, { bytes: column.digits }, SELECT_SIZE, [accountId, runIds]);
-    if (Number(size?.bytes) > LARGE_BYTES) await reserveMemory();
+    if (Number(size?.bytes) > LARGE_BYTES) requireMemory();
   }
   const values = [accountId, runIds, withLogs, withDebugLogs, RUN_STEP_LIMITS.runBytesMax];
   for (const row of await queryRows(database, STEP, SELECT_STEPS, values)) {

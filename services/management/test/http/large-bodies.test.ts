@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { Bulkhead } from '../../src/http/bulkhead.ts';
-import { memoryReservation } from '../../src/http/large-bodies.ts';
+import { memoryReservation, runWithMemory } from '../../src/http/large-bodies.ts';
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -22,7 +22,7 @@ class FakeResponse extends EventEmitter {
 
 const LIMITS = { slotsMax: 2, shareMax: 1, maxInFlight: 2, waitMs: 1_000 };
 const reserve = (slots: Bulkhead, response: FakeResponse, accountId: number) =>
-  memoryReservation(slots, response as never, () => accountId)();
+  memoryReservation(slots, response as never, () => accountId).reserve();
 
 test('an account waits for its slot until its response is sent, while another account does not', async () => {
   const slots = new Bulkhead(LIMITS);
@@ -39,12 +39,30 @@ test('an account waits for its slot until its response is sent, while another ac
 
 test('a caller without a free slot gets a 503, and a second reservation of a request needs no second slot', async () => {
   const slots = new Bulkhead(LIMITS);
-  const reserveMemory = memoryReservation(slots, new FakeResponse() as never, () => 1);
-  await reserveMemory();
-  await reserveMemory();
+  const memory = memoryReservation(slots, new FakeResponse() as never, () => 1);
+  await memory.reserve();
+  await memory.reserve();
   const late = expect(reserve(slots, new FakeResponse(), 1)).rejects.toMatchObject({ statusCode: 503 });
   jest.advanceTimersByTime(1_000);
   await late;
+});
+
+test('a read that waits for memory occupies no other slot, and is repeated with it', async () => {
+  const slots = new Bulkhead(LIMITS);
+  const requests = new Bulkhead({ ...LIMITS, slotsMax: 1 });
+  const stalled = new FakeResponse();
+  await reserve(slots, stalled, 1);
+  const memory = memoryReservation(slots, new FakeResponse() as never, () => 1);
+  const read = () =>
+    requests.run(1, async () => {
+      memory.require();
+      return 'logs';
+    });
+  const reading = runWithMemory(memory, read);
+  expect(await requests.run(2, async () => 'other')).toBe('other');
+  expect(slots.waitingCount).toBe(1);
+  stalled.emit('close');
+  expect(await reading).toBe('logs');
 });
 
 test('a caller that does not read its response loses its connection and its slot after a minute', async () => {

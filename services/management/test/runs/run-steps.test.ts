@@ -127,6 +127,7 @@ describe('POST …/runs/{run_id}/steps/', () => {
       expect((await report([0, 1].map((one) => ({ ...STEP, index: index + one, logs: long })))).status).toBe(
         200,
       );
+    expect(await steps()).toHaveLength(100);
     expect((await report([{ ...STEP, index: 20, debug_logs: 'x' }])).json.status).toMatchObject({
       code: 409,
       user_message: 'The logs of the run would have 20000001 bytes; they may have 20000000.',
