@@ -15,10 +15,13 @@ export class RunnerApiError extends Error {
   readonly code = 'runner_api';
   /** HTTP status; 0 if the service could not be reached. */
   readonly status: number;
+  /** Whether the run has ended, or another runner has claimed it: the execution must end. */
+  readonly isLeaseLost: boolean;
 
-  constructor(status: number, message: string, options?: ErrorOptions) {
+  constructor(status: number, message: string, options: ErrorOptions & { isLeaseLost?: boolean } = {}) {
     super(message, options);
     this.status = status;
+    this.isLeaseLost = options.isLeaseLost === true;
   }
 
   /** Whether a repeat may succeed. */
@@ -95,6 +98,6 @@ export class RunnerApi {
     } | null;
     if (response.ok && envelope !== null) return envelope.data;
     const message = envelope?.status?.user_message ?? `The service responded with ${response.status}.`;
-    throw new RunnerApiError(response.status, message);
+    throw new RunnerApiError(response.status, message, { isLeaseLost: response.headers.has('lease-lost') });
   }
 }

@@ -198,7 +198,8 @@ def _api_error(error: HTTPError) -> ApiError:
     kind = ApiUnavailableError if error.code == 429 or error.code >= 500 else ApiError
     retry_after = str(error.headers.get("Retry-After", ""))
     seconds = float(retry_after) if retry_after.isdecimal() else None
-    return kind(error.code, message, _parse_problems(status), seconds)
+    lease_lost = "Lease-Lost" in error.headers
+    return kind(error.code, message, _parse_problems(status), seconds, lease_lost=lease_lost)
 
 
 def _parse_problems(status: Any) -> tuple[Problem, ...]:

@@ -23,7 +23,6 @@ _HEARTBEAT_SECONDS = 20
 """Three heartbeats fit into a lease of a minute. Each ends at once when the run is cancelled."""
 _ERROR_WAIT_SECONDS = 1
 _TRIES_MAX = 10
-_CONFLICT = 409
 _ENDED_MIN = 10
 """Lowest number of a status of a run that has ended."""
 _CANCELLED = 30
@@ -103,9 +102,19 @@ class ClaimedRun:
         self._report(f"artifacts/{quote(path)}", content)
 
     def finish(self, status: RunOutcome, message: str | None) -> None:
-        self._report("finish/", {"status": status, "status_message": message})
+        """Ends the run as errored if the service rejects the result: otherwise it would be executed again and again."""
+        rejection: ApiError | None = None
+        try:
+            self._report("finish/", {"status": status, "status_message": message})
+        except ApiError as error:
+            if isinstance(error, ApiUnavailableError) or error.lease_lost:
+                raise
+            self._report("finish/", {"status": "errored", "status_message": error.user_message})
+            rejection = error
         if status != "cancelled":
             self._report("artifacts/", {})
+        if rejection is not None:
+            raise rejection
 
     def _report(self, path: str, fields: Mapping[str, Any] | bytes, tries_max: int = _TRIES_MAX) -> Any:
         call = f"/runs/{self.id}/{path}"
@@ -181,7 +190,7 @@ class RunnerClient:
         try:
             status, message = execute(run)
         except ApiError as error:
-            if error.status == _CONFLICT:
+            if error.lease_lost:
                 raise
             status, message = "errored", str(error)
         except Exception as error:
