@@ -48,6 +48,8 @@ const RETRY_MS = 200;
 const RETRY_MAX_MS = 5_000;
 /** Time of one attempt: longer than the service lets a call wait. */
 const TIMEOUT_MS = 45_000;
+/** The service ends an upload that is slower than 64 KiB/s: the largest takes 17 minutes. */
+const UPLOAD_TIMEOUT_MS = 1_200_000;
 
 /** The part of the REST API that runners use. Calls are repeated while the service is unavailable. */
 export class RunnerApi {
@@ -76,7 +78,7 @@ export class RunnerApi {
   async #attempt(path: string, call: RunnerCall, key: string | undefined): Promise<unknown> {
     const { method = 'POST', body = {}, leaseToken, signal } = call;
     const isRaw = body instanceof Uint8Array;
-    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    const timeout = AbortSignal.timeout(isRaw ? UPLOAD_TIMEOUT_MS : TIMEOUT_MS);
     const response = await fetch(this.#base + path, {
       method,
       headers: {

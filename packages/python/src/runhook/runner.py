@@ -8,14 +8,11 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from http.client import HTTPException
 from typing import Any, Callable, Optional
-from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import Request
 
 from runhook.errors import ApiError, ApiUnavailableError
-from runhook.rest import RestPublisher, RunOutcome, _api_error
+from runhook.rest import RestPublisher, RunOutcome
 from runhook.run_steps import RunStep
 
 _CLAIM_WAIT_SECONDS = 25
@@ -43,32 +40,19 @@ class _RunnerApi(RestPublisher):
     ) -> Any:
         """Posts fields as JSON, or puts bytes. Repeats the call while the service is unavailable."""
         optional = {"Lease-Token": lease_token, "Idempotency-Key": key}
-        headers = {**self._headers, **{name: value for name, value in optional.items() if value is not None}}
+        headers = {name: value for name, value in optional.items() if value is not None}
         is_file = isinstance(fields, bytes)
         body = fields if isinstance(fields, bytes) else json.dumps(dict(fields)).encode()
         if is_file:
             headers["Content-Type"] = "application/octet-stream"
         for attempt in range(1, tries_max + 1):
             try:
-                return self._send(path, body, headers, "PUT" if is_file else "POST")
+                return self._call("PUT" if is_file else "POST", path, body, headers)
             except ApiUnavailableError:
                 if attempt == tries_max:
                     raise
                 time.sleep(min(0.2 * 2**attempt, 5))
         return None
-
-    def _send(self, path: str, body: bytes, headers: dict[str, str], method: str) -> Any:
-        request = Request(self._base + path, data=body, headers=headers, method=method)  # noqa: S310
-        try:
-            with self._opener.open(request, timeout=self._timeout_seconds) as response:
-                return json.load(response)["data"]
-        except HTTPError as error:
-            with error:
-                raise _api_error(error) from None
-        except (OSError, HTTPException) as error:
-            raise ApiUnavailableError(
-                0, "The server cannot be reached, or did not respond in time."
-            ) from error
 
 
 class ClaimedRun:
