@@ -68,23 +68,41 @@ export async function executeClaimed(
   const heartbeats = sendHeartbeats(api, claim, { lost, signal: ended.signal });
   try {
     const result = await execute(claimedRun(api, claim, lost.signal)).catch((error: Error): RunResult => {
-      if (error instanceof RunnerApiError && error.status === CONFLICT) lost.abort(error);
+      if (error instanceof RunnerApiError && error.isLeaseLost) lost.abort(error);
       return { status: 'errored', statusMessage: error.message };
     });
     // A cancel is no error of the runner; the loss of its lease may be one.
     if (lost.signal.reason instanceof RunnerApiError) throw lost.signal.reason;
     if (lost.signal.aborted) return;
-    const { status, statusMessage, steps } = result;
-    const body = {
-      status,
-      ...(statusMessage !== undefined && { status_message: statusMessage }),
-      ...(steps !== undefined && steps.length > 0 && { run_steps: steps }),
-    };
-    await api.call(`${path}/finish/`, { body, leaseToken });
-    if (status !== 'cancelled') await api.call(`${path}/artifacts/`, { leaseToken });
+    const rejection = await finish(api, claim, result);
+    if (result.status !== 'cancelled') await api.call(`${path}/artifacts/`, { leaseToken });
+    if (rejection !== null) throw rejection;
   } finally {
     ended.abort();
     await heartbeats;
+  }
+}
+
+/**
+ * Reports the end of a run. If the service rejects the result, reports one that it accepts, and returns the error:
+ * otherwise the run would be executed again and again.
+ */
+async function finish(
+  api: RunnerApi,
+  { run, lease_token: leaseToken }: Claim,
+  { status, statusMessage, steps }: RunResult,
+): Promise<RunnerApiError | null> {
+  const report = (body: object) => api.call(`/runs/${run.id}/finish/`, { body, leaseToken });
+  const end = { status, ...(statusMessage !== undefined && { status_message: statusMessage }) };
+  const hasSteps = steps !== undefined && steps.length > 0;
+  try {
+    await report({ ...end, ...(hasSteps && { run_steps: steps }) });
+    return null;
+  } catch (error) {
+    if (!(error instanceof RunnerApiError) || error.isTemporary || error.isLeaseLost) throw error;
+    const isOverQuota = error.status === CONFLICT && hasSteps;
+    await report(isOverQuota ? end : { status: 'errored', status_message: error.message });
+    return error;
   }
 }
 

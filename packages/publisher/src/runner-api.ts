@@ -15,10 +15,13 @@ export class RunnerApiError extends Error {
   readonly code = 'runner_api';
   /** HTTP status; 0 if the service could not be reached. */
   readonly status: number;
+  /** Whether the run has ended, or another runner has claimed it: the execution must end. */
+  readonly isLeaseLost: boolean;
 
-  constructor(status: number, message: string, options?: ErrorOptions) {
+  constructor(status: number, message: string, options: ErrorOptions & { isLeaseLost?: boolean } = {}) {
     super(message, options);
     this.status = status;
+    this.isLeaseLost = options.isLeaseLost === true;
   }
 
   /** Whether a repeat may succeed. */
@@ -45,6 +48,8 @@ const RETRY_MS = 200;
 const RETRY_MAX_MS = 5_000;
 /** Time of one attempt: longer than the service lets a call wait. */
 const TIMEOUT_MS = 45_000;
+/** The service ends an upload that is slower than 64 KiB/s: the largest takes 17 minutes. */
+const UPLOAD_TIMEOUT_MS = 1_200_000;
 
 /** The part of the REST API that runners use. Calls are repeated while the service is unavailable. */
 export class RunnerApi {
@@ -73,7 +78,7 @@ export class RunnerApi {
   async #attempt(path: string, call: RunnerCall, key: string | undefined): Promise<unknown> {
     const { method = 'POST', body = {}, leaseToken, signal } = call;
     const isRaw = body instanceof Uint8Array;
-    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    const timeout = AbortSignal.timeout(isRaw ? UPLOAD_TIMEOUT_MS : TIMEOUT_MS);
     const response = await fetch(this.#base + path, {
       method,
       headers: {
@@ -95,6 +100,6 @@ export class RunnerApi {
     } | null;
     if (response.ok && envelope !== null) return envelope.data;
     const message = envelope?.status?.user_message ?? `The service responded with ${response.status}.`;
-    throw new RunnerApiError(response.status, message);
+    throw new RunnerApiError(response.status, message, { isLeaseLost: response.headers.has('lease-lost') });
   }
 }

@@ -15,9 +15,10 @@ Call = tuple[str, dict[str, Any], "str | None"]
 class Service:
     """Responds to the calls of a runner: one claim, and heartbeats whose run has a status."""
 
-    def __init__(self, status: int = 3, lost_path: str | None = None) -> None:
+    def __init__(self, status: int = 3, rejected_path: str | None = None, *, is_lost: bool = False) -> None:
         self.status = status
-        self.lost_path = lost_path
+        self.rejected_path = rejected_path
+        self.rejection_headers = {"Lease-Lost": "true"} if is_lost else {}
         self.claims = [{"run": {"id": 5, "status": 2}, "execute_steps": ["a"], "attempt": 1, "lease_token": "t"}]
         self.calls: list[Call] = []
         self.client: RunnerClient | None = None
@@ -32,8 +33,8 @@ class Service:
                 self.client.stop()
         elif path != "5/heartbeat/":
             self.calls.append((path, fields, request.headers["lease-token"]))
-        if path == self.lost_path:
-            return 409, {}, b'{"status": {"user_message": "The lease of this run has ended."}}'
+        if path == self.rejected_path:
+            return 409, self.rejection_headers, b'{"status": {"user_message": "The lease of this run has ended."}}'
         return 200, {}, json.dumps({"data": data}).encode()
 
 
@@ -83,7 +84,22 @@ def test_a_cancelled_run_is_not_finished() -> None:
 
 
 def test_a_report_of_a_runner_that_has_lost_its_lease_ends_its_run() -> None:
-    service = Service(lost_path="5/steps/")
+    service = Service(rejected_path="5/steps/", is_lost=True)
     (error,) = run_client(service, succeed)
     assert isinstance(error, ApiError)
     assert [path for path, _, _ in service.calls] == ["5/start/", "5/steps/"]
+
+
+def test_a_conflict_that_is_no_loss_of_the_lease_ends_the_run_as_errored() -> None:
+    service = Service(rejected_path="5/steps/")
+    assert run_client(service, succeed) == []
+    assert [path for path, _, _ in service.calls] == ["5/start/", "5/steps/", "5/finish/", "5/artifacts/"]
+    assert service.calls[2][1]["status"] == "errored"
+
+
+def test_a_rejected_result_ends_the_run_as_errored() -> None:
+    service = Service(rejected_path="5/finish/")
+    errors = run_client(service, succeed)
+    assert len(errors) == 1
+    finishes = [fields["status"] for path, fields, _ in service.calls if path == "5/finish/"]
+    assert finishes == ["success", "errored"]

@@ -69,6 +69,7 @@ class ApiError(PublishError):
 
     status: the HTTP status; 0 if there was no response.
     problems: the invalid fields of a 400 response; otherwise empty.
+    lease_lost: whether the run has ended, or another runner has claimed it: its execution must end.
     """
 
     code = "api_error"
@@ -79,11 +80,14 @@ class ApiError(PublishError):
         message: str,
         problems: Sequence[Problem] = (),
         retry_after_seconds: float | None = None,
+        *,
+        lease_lost: bool = False,
     ) -> None:
         super().__init__("; ".join([message, *(f"{one.field}: {one.message}" for one in problems)]))
         self.status = status
         self.user_message = message
         self.problems = tuple(problems)
+        self.lease_lost = lease_lost
         self.retry_after_seconds = retry_after_seconds
 
 

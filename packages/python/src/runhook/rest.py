@@ -19,6 +19,8 @@ from runhook.run_steps import RunStep
 _EVENTS_MAX = 500
 _BODY_BYTES_MAX = 2_000_000
 """Limit of the body of a call with events."""
+_UPLOAD_TIMEOUT_SECONDS = 1_200
+"""The service ends an upload that is slower than 64 KiB/s: the largest takes 17 minutes."""
 
 RunOutcome = Literal["success", "errored", "cancelled"]
 
@@ -154,8 +156,9 @@ class RestPublisher:
         request = Request(  # noqa: S310
             self._base + path, data=body, headers={**self._headers, **headers}, method=method
         )
+        timeout_seconds = _UPLOAD_TIMEOUT_SECONDS if method == "PUT" else self._timeout_seconds
         try:
-            with self._opener.open(request, timeout=self._timeout_seconds) as response:
+            with self._opener.open(request, timeout=timeout_seconds) as response:
                 return json.load(response)["data"]
         except HTTPError as error:
             with error:
@@ -198,7 +201,8 @@ def _api_error(error: HTTPError) -> ApiError:
     kind = ApiUnavailableError if error.code == 429 or error.code >= 500 else ApiError
     retry_after = str(error.headers.get("Retry-After", ""))
     seconds = float(retry_after) if retry_after.isdecimal() else None
-    return kind(error.code, message, _parse_problems(status), seconds)
+    lease_lost = "Lease-Lost" in error.headers
+    return kind(error.code, message, _parse_problems(status), seconds, lease_lost=lease_lost)
 
 
 def _parse_problems(status: Any) -> tuple[Problem, ...]:

@@ -8,14 +8,11 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from http.client import HTTPException
 from typing import Any, Callable, Optional
-from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import Request
 
 from runhook.errors import ApiError, ApiUnavailableError
-from runhook.rest import RestPublisher, RunOutcome, _api_error
+from runhook.rest import RestPublisher, RunOutcome
 from runhook.run_steps import RunStep
 
 _CLAIM_WAIT_SECONDS = 25
@@ -23,7 +20,6 @@ _HEARTBEAT_SECONDS = 20
 """Three heartbeats fit into a lease of a minute. Each ends at once when the run is cancelled."""
 _ERROR_WAIT_SECONDS = 1
 _TRIES_MAX = 10
-_CONFLICT = 409
 _ENDED_MIN = 10
 """Lowest number of a status of a run that has ended."""
 _CANCELLED = 30
@@ -44,32 +40,19 @@ class _RunnerApi(RestPublisher):
     ) -> Any:
         """Posts fields as JSON, or puts bytes. Repeats the call while the service is unavailable."""
         optional = {"Lease-Token": lease_token, "Idempotency-Key": key}
-        headers = {**self._headers, **{name: value for name, value in optional.items() if value is not None}}
+        headers = {name: value for name, value in optional.items() if value is not None}
         is_file = isinstance(fields, bytes)
         body = fields if isinstance(fields, bytes) else json.dumps(dict(fields)).encode()
         if is_file:
             headers["Content-Type"] = "application/octet-stream"
         for attempt in range(1, tries_max + 1):
             try:
-                return self._send(path, body, headers, "PUT" if is_file else "POST")
+                return self._call("PUT" if is_file else "POST", path, body, headers)
             except ApiUnavailableError:
                 if attempt == tries_max:
                     raise
                 time.sleep(min(0.2 * 2**attempt, 5))
         return None
-
-    def _send(self, path: str, body: bytes, headers: dict[str, str], method: str) -> Any:
-        request = Request(self._base + path, data=body, headers=headers, method=method)  # noqa: S310
-        try:
-            with self._opener.open(request, timeout=self._timeout_seconds) as response:
-                return json.load(response)["data"]
-        except HTTPError as error:
-            with error:
-                raise _api_error(error) from None
-        except (OSError, HTTPException) as error:
-            raise ApiUnavailableError(
-                0, "The server cannot be reached, or did not respond in time."
-            ) from error
 
 
 class ClaimedRun:
@@ -103,9 +86,19 @@ class ClaimedRun:
         self._report(f"artifacts/{quote(path)}", content)
 
     def finish(self, status: RunOutcome, message: str | None) -> None:
-        self._report("finish/", {"status": status, "status_message": message})
+        """Ends the run as errored if the service rejects the result: otherwise it would be executed again and again."""
+        rejection: ApiError | None = None
+        try:
+            self._report("finish/", {"status": status, "status_message": message})
+        except ApiError as error:
+            if isinstance(error, ApiUnavailableError) or error.lease_lost:
+                raise
+            self._report("finish/", {"status": "errored", "status_message": error.user_message})
+            rejection = error
         if status != "cancelled":
             self._report("artifacts/", {})
+        if rejection is not None:
+            raise rejection
 
     def _report(self, path: str, fields: Mapping[str, Any] | bytes, tries_max: int = _TRIES_MAX) -> Any:
         call = f"/runs/{self.id}/{path}"
@@ -181,7 +174,7 @@ class RunnerClient:
         try:
             status, message = execute(run)
         except ApiError as error:
-            if error.status == _CONFLICT:
+            if error.lease_lost:
                 raise
             status, message = "errored", str(error)
         except Exception as error:

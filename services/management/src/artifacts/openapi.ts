@@ -8,7 +8,13 @@ import {
   text,
 } from '../http/openapi/field-schemas.ts';
 import { accountParameter, PAGE, parameter, queryParameter } from '../http/openapi/parameters.ts';
-import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
+import {
+  BODY_FAILURES,
+  failureWithReason,
+  leaseConflict,
+  operationResponses,
+  success,
+} from '../http/openapi/responses.ts';
 import { SEARCH_CHARACTERS_MAX } from '../http/query-parameters.ts';
 import { STEP_MAX } from './artifact-path.ts';
 import { MODEL_LIMITS } from './model-scanner.ts';
@@ -140,8 +146,7 @@ export const artifactPaths: Paths = {
         {
           200: success(200, 'The file is replaced.', schemaRef('Artifact'), ARTIFACT_EXAMPLE),
           201: success(201, 'The file is stored.', schemaRef('Artifact'), ARTIFACT_EXAMPLE),
-          409: failureWithReason(
-            409,
+          409: leaseConflict(
             'The run has not started, has too many files, or the quota of the account is used.',
             'The artifacts of an account take up to 1024 MiB, which are used.',
           ),

@@ -115,6 +115,13 @@ export class ConflictError extends ApiError {
   }
 }
 
+/** 409 by which a runner knows that it must end the execution: the run has ended, or another runner may have claimed it. */
+export class LeaseLostError extends ConflictError {
+  constructor(userMessage: string) {
+    super(userMessage, { 'lease-lost': 'true' });
+  }
+}
+
 /**
  * `Retry-After` of a request whose `Idempotency-Key` is in use: most requests end within a second; if the process of
  * the first one has died, the key is free after a minute at most.

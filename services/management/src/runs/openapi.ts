@@ -21,7 +21,13 @@ import {
   searchParameter,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
-import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
+import {
+  BODY_FAILURES,
+  failureWithReason,
+  leaseConflict,
+  operationResponses,
+  success,
+} from '../http/openapi/responses.ts';
 import { RUN_ORDERS, RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './list-runs.ts';
 import { RUN_RELATED } from './run-response.ts';
 import { ERRORED, ERRORED_EXAMPLE, INGESTED_EXAMPLE, RUNNING, RUNNING_EXAMPLE } from './schemas-openapi.ts';
@@ -170,8 +176,7 @@ export const runPaths: Paths = {
         'runs',
         {
           200: success(200, 'The end is recorded.', schemaRef('Run'), ERRORED_EXAMPLE),
-          409: failureWithReason(
-            409,
+          409: leaseConflict(
             'The run has already ended with another status.',
             'The run has ended as Success and cannot end as Errored.',
           ),
@@ -198,6 +203,10 @@ export const runPaths: Paths = {
             'The ingestion of the artifacts is recorded.',
             schemaRef('Run'),
             INGESTED_EXAMPLE,
+          ),
+          409: leaseConflict(
+            'The run has not started, or the store has lost the file that was uploaded last.',
+            'The run has not been started.',
           ),
         },
         BODY_FAILURES,

@@ -4,7 +4,14 @@ import type { JobAtVersion } from './job-cache.ts';
 import { keyOf, type RunWrite } from './report-statements.ts';
 import type { RunStart } from './routes.ts';
 import type { RunView } from './run-view.ts';
-import { isUnstarted, type RunCall, type RunState, runEvent, transitionRun } from './transitions.ts';
+import {
+  isUnstarted,
+  type RunCall,
+  type RunConflict,
+  type RunState,
+  runEvent,
+  transitionRun,
+} from './transitions.ts';
 
 /** A job runner's report of one run. */
 export interface Report {
@@ -32,7 +39,7 @@ interface Change {
 export type ReportOutcome =
   | { kind: 'started' | 'existing' | 'recorded'; run: RunView }
   | { kind: 'unknown_job' | 'not_found' }
-  | { kind: 'conflict'; message: string }
+  | RunConflict
   /** The cached caller may be outdated. */
   | { kind: 'outdated' }
   /** Another transaction has locked the run, and the other reports of the batch must not wait for it. */
@@ -148,7 +155,7 @@ function missingFields(run: RunView, details: Partial<RunView>): Partial<RunView
 function existingRunOutcome(run: RunView | undefined, fields: RunStart): ReportOutcome {
   if (!run) throw new Error(`run ${fields.run_id} could neither be inserted nor found`);
   if (run.job_id === fields.job_id) return { kind: 'existing', run };
-  return { kind: 'conflict', message: `Run ${run.id} belongs to another job.` };
+  return { kind: 'conflict', message: `Run ${run.id} belongs to another job.`, hasEnded: false };
 }
 
 function newRun(job: JobView, id: number, { content, arrivedAtMs }: Report): RunView {

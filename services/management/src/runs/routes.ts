@@ -19,7 +19,7 @@ import {
   type WriteRequest,
 } from '../http/endpoint.ts';
 import type { EndpointResponse } from '../http/envelope.ts';
-import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import { ConflictError, InvalidRequestError, LeaseLostError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import { RUNS_PATH, runIdOf } from './read-routes.ts';
 import { runResponse } from './run-response.ts';
@@ -105,7 +105,7 @@ export function reportResponse(baseUrl: string, jobId?: number): CreateResponse 
       case 'not_found':
         throw new NotFoundError();
       case 'conflict':
-        throw new ConflictError(outcome.message);
+        throw outcome.hasEnded ? new LeaseLostError(outcome.message) : new ConflictError(outcome.message);
       case 'unknown_job':
         throw new InvalidRequestError([
           { field: 'job_id', message: `job_id ${jobId} is not a job of this account` },

@@ -1,7 +1,7 @@
 // SQL by hand: one statement leases the next run to a runner, by PostgreSQL’s clock, which all processes share.
 import { createHash, randomBytes } from 'node:crypto';
 import { column, type Queryable, queryRows, runStatement } from '@runhook/database';
-import { ConflictError } from '../http/errors.ts';
+import { LeaseLostError } from '../http/errors.ts';
 
 /** Duration of a lease from its last renewal. */
 export const LEASE_MS = 60_000;
@@ -124,6 +124,6 @@ export async function renewLease(
 ): Promise<string> {
   const [row] = await queryRows(database, LEASED, RENEW, [accountId, runId, hashToken(token), leaseMs]);
   if (row === undefined)
-    throw new ConflictError('The lease of this run has ended: another runner may have claimed it.');
+    throw new LeaseLostError('The lease of this run has ended: another runner may have claimed it.');
   return row.lease_expires_at;
 }

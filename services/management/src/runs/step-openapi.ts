@@ -24,7 +24,7 @@ import {
   requestBody,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
-import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
+import { BODY_FAILURES, leaseConflict, operationResponses, success } from '../http/openapi/responses.ts';
 import type { RunStepResponse } from './step-response.ts';
 
 const { stepsMax, nameCharactersMax, textBytesMax, runBytesMax } = RUN_STEP_LIMITS;
@@ -200,8 +200,7 @@ export const runStepPaths: Paths = {
         'runs',
         {
           200: success(200, 'The steps are stored.', STEP_LIST, [EXAMPLE]),
-          409: failureWithReason(
-            409,
+          409: leaseConflict(
             'The run is not in progress, or the steps exceed a limit of the run or the quota of the account. Nothing is stored.',
             'The run is not in progress: its status is Success.',
           ),

@@ -1,7 +1,7 @@
 // SQL by hand: steps are locked with their run, and read without the texts that are not requested.
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import { isStoredRunStatus, RUN_STEP_LIMITS, type RunStep } from '@runhook/contract';
+import { isFinalRunStatus, isStoredRunStatus, RUN_STEP_LIMITS, type RunStep } from '@runhook/contract';
 import {
   type CompressedRunStep,
   column,
@@ -15,7 +15,7 @@ import {
   saveRunSteps,
   type Transaction,
 } from '@runhook/database';
-import { ConflictError, NotFoundError } from '../http/errors.ts';
+import { ConflictError, LeaseLostError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import { LARGE_BYTES } from '../http/large-bodies.ts';
 import { renewLease } from './run-requests.ts';
@@ -65,10 +65,11 @@ async function lockRunInProgress(
   { accountId, runId }: Pick<RunStepsTarget, 'accountId' | 'runId'>,
 ): Promise<void> {
   const text = 'SELECT status FROM runs WHERE account_id = $1 AND id = $2 FOR UPDATE';
-  const [run] = await queryRows(transaction, { status: column.text }, text, [accountId, runId]);
+  const [run] = await queryRows(transaction, { status: isStoredRunStatus }, text, [accountId, runId]);
   if (run === undefined) throw new NotFoundError();
-  if (!['Starting', 'Running'].includes(run.status))
-    throw new ConflictError(`The run is not in progress: its status is ${run.status}.`);
+  if (['Starting', 'Running'].includes(run.status)) return;
+  const message = `The run is not in progress: its status is ${run.status}.`;
+  throw isFinalRunStatus(run.status) ? new LeaseLostError(message) : new ConflictError(message);
 }
 
 const bytes = (value: unknown): value is Buffer => Buffer.isBuffer(value);

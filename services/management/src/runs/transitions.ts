@@ -36,10 +36,17 @@ export type RunCall =
   | { call: 'trigger' | 'start' | 'begin' | 'artifacts' | 'cancel' }
   | { call: 'finish'; status: FinishStatus };
 
+/** `hasEnded`: the run has ended with another status than the call reports. */
+export interface RunConflict {
+  kind: 'conflict';
+  message: string;
+  hasEnded: boolean;
+}
+
 /** `events` are sent in that order, with the state after the transition. `unchanged` is a repeat without effect. */
 export type RunTransition =
   | { kind: 'unchanged' }
-  | { kind: 'conflict'; message: string }
+  | RunConflict
   | { kind: 'changed'; state: RunState; events: EventType[] };
 
 const FINAL_STATUS: Record<FinishStatus, Exclude<RunStatus, 'Running'>> = {
@@ -83,19 +90,28 @@ export function transitionRun(state: RunState | null, call: RunCall): RunTransit
   }
 }
 
-const NOT_STARTED: RunTransition = { kind: 'conflict', message: 'The run has not been started.' };
+const NOT_STARTED: RunTransition = {
+  kind: 'conflict',
+  message: 'The run has not been started.',
+  hasEnded: false,
+};
 
 /** A second start, as by another runner after the lease of the first one, sends nothing. */
 function begin(state: RunState): RunTransition {
   if (isUnstarted(state.status)) return changeTo(state, RUNNING);
   if (state.status === 'Running') return { kind: 'unchanged' };
-  return { kind: 'conflict', message: `The run has ended as ${state.status} and cannot start.` };
+  return {
+    kind: 'conflict',
+    message: `The run has ended as ${state.status} and cannot start.`,
+    hasEnded: true,
+  };
 }
 
 function finish(state: RunState, status: Exclude<RunStatus, 'Running'>): RunTransition {
   if (state.status === status && state.hasFinishTime) return { kind: 'unchanged' };
   if (isFinalRunStatus(state.status) && state.status !== status) {
-    return { kind: 'conflict', message: `The run has ended as ${state.status} and cannot end as ${status}.` };
+    const message = `The run has ended as ${state.status} and cannot end as ${status}.`;
+    return { kind: 'conflict', message, hasEnded: true };
   }
   return changeTo(state, { ...state, status, hasFinishTime: true });
 }

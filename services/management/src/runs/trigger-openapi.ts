@@ -15,7 +15,13 @@ import {
   text,
 } from '../http/openapi/field-schemas.ts';
 import { PARAMETERS, parameter, requestBody, withIdempotencyKey } from '../http/openapi/parameters.ts';
-import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
+import {
+  BODY_FAILURES,
+  failureWithReason,
+  leaseConflict,
+  operationResponses,
+  success,
+} from '../http/openapi/responses.ts';
 import {
   CLAIM_JOBS_MAX,
   type ClaimFields,
@@ -171,9 +177,8 @@ function optionalBody(schema: string, description: string, example: unknown): Re
   return { ...requestBody(schema, description, example), required: false };
 }
 
-const LEASE_LOST = failureWithReason(
-  409,
-  'Another runner has claimed the run since.',
+const LEASE_LOST = leaseConflict(
+  'The run has ended, or another runner has claimed it since.',
   'The lease of this run has ended: another runner may have claimed it.',
 );
 const FULL = failureWithReason(

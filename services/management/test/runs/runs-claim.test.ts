@@ -24,6 +24,14 @@ const expireLease = (runId: number) =>
     `UPDATE run_requests SET lease_expires_at = now() - interval '1 second' WHERE run_id = $1`,
     [runId],
   );
+/** Reports with the token of a claim, and returns the status with the header by which a runner ends an execution. */
+async function reportAs(claimed: Json, path: string, body: object = {}): Promise<[number, string | null]> {
+  const headers = { 'content-type': 'application/json', ...lease(claimed) };
+  const request = { method: 'POST', headers, body: JSON.stringify(body) };
+  const response = await server.fetch(path, request);
+  await response.arrayBuffer();
+  return [response.status, response.headers.get('lease-lost')];
+}
 const waiting = (count: number) => eventually(() => expect(server.waits.count).toBe(count));
 
 test('a triggered run has the options of its trigger, null for those that are unset', async () => {
@@ -96,7 +104,22 @@ test('a cancel ends the wait of a heartbeat, and a later finish is a 409', async
     is_cancelled: true,
   });
   expect((await heartbeat).json.data).toMatchObject({ run: { id, status: 30 } });
-  expect((await post(`/runs/${id}/finish/`, { status: 'success' }, lease(claimed))).status).toBe(409);
+  const step = { index: 1, name: 'dbt build', status: 'Running' };
+  const lost = [409, 'true'];
+  expect(await reportAs(claimed, `/runs/${id}/finish/`, { status: 'success' })).toEqual(lost);
+  expect(await reportAs(claimed, `/runs/${id}/start/`, { engine_version: '1.9' })).toEqual(lost);
+  expect(await reportAs(claimed, `/runs/${id}/steps/`, { run_steps: [step] })).toEqual(lost);
+});
+
+test('a 409 for another reason than the loss of the run does not tell the runner to end it', async () => {
+  const { id } = await trigger();
+  const claimed = await claim({ run_id: id });
+  expect(await reportAs(claimed, `/runs/${id}/finish/`, { status: 'success' })).toEqual([409, null]);
+  const steps = Array.from({ length: 101 }, (_, index) => ({ index, name: 'dbt build', status: 'Running' }));
+  const first = await reportAs(claimed, `/runs/${id}/steps/`, { run_steps: steps.slice(0, 100) });
+  expect(first).toEqual([200, null]);
+  const beyond = await reportAs(claimed, `/runs/${id}/steps/`, { run_steps: steps.slice(100) });
+  expect(beyond).toEqual([409, null]);
 });
 
 test('another runner gets the run after its lease; the first one gets a 409, also when the run has ended', async () => {
@@ -116,7 +139,7 @@ test('another runner gets the run after its lease; the first one gets a 409, als
   });
   expect(server.relayed()).toBe(sent);
   for (const path of ['heartbeat/', 'artifacts/'])
-    expect((await post(`/runs/${id}/${path}`, {}, lease(first))).status).toBe(409);
+    expect(await reportAs(first, `/runs/${id}/${path}`)).toEqual([409, 'true']);
   expect((await post(`/runs/${id}/finish/`, { status: 'success' }, lease(second))).status).toBe(200);
   expect((await post(`/runs/${id}/finish/`, { status: 'success' }, lease(first))).status).toBe(409);
   expect((await post(`/runs/${id}/finish/`, { status: 'success' }, lease(second))).status).toBe(200);

@@ -59,8 +59,8 @@ export interface RunsServer {
     token?: string,
     headers?: Record<string, string>,
   ): Promise<{ status: number; json: Json }>;
-  /** GETs a path that follows the account. */
-  fetch(path: string): Promise<Response>;
+  /** Sends a request, by default a GET, to a path that follows the account. */
+  fetch(path: string, request?: RequestInit): Promise<Response>;
   otherAccount(plan: Plan): Promise<{ id: number; token: string }>;
   tokenWith(permissionSets: PermissionSet[]): Promise<string>;
   createJob(name: string, accountId?: number): Promise<JobView>;
@@ -193,9 +193,10 @@ export async function startRunsServer(
     relayed: () => relayedEvents.flat().length,
     relayedEvents: () => relayedEvents.map((events) => events.length),
     otherAccount: newAccount,
-    fetch: (path) =>
+    fetch: (path, request) =>
       checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
-        headers: { authorization: `Token ${token}` },
+        ...request,
+        headers: { authorization: `Token ${token}`, ...request?.headers },
       }),
     async call(method, path, body, withToken = token, headers = {}) {
       const response = await checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {

@@ -22,10 +22,15 @@ const run = ([status, recordedParts = []]: State): RunState => ({
 });
 
 const SAME: RunTransition = { kind: 'unchanged' };
-const NOT_STARTED: RunTransition = { kind: 'conflict', message: 'The run has not been started.' };
+const NOT_STARTED: RunTransition = {
+  kind: 'conflict',
+  message: 'The run has not been started.',
+  hasEnded: false,
+};
 const endConflict = (from: string, to: string): RunTransition => ({
   kind: 'conflict',
   message: `The run has ended as ${from} and cannot end as ${to}.`,
+  hasEnded: true,
 });
 const changesTo = (state: State, ...events: EventType[]): RunTransition => ({
   kind: 'changed',

@@ -41,6 +41,17 @@ const ACCEPT_ENCODING: Record<string, Header> = {
   },
 };
 
+const LEASE_LOST = {
+  text: 'With `Lease-Lost: true`, the run has ended, or another runner has claimed it since: its execution must end.',
+  headers: {
+    'Lease-Lost': {
+      description: 'Present if the run has ended, or another runner has claimed it since.',
+      required: false,
+      schema: { type: 'string', const: 'true' },
+    },
+  },
+} as const satisfies { text: string; headers: Record<string, Header> };
+
 function failureResponse(
   code: number,
   description: string,
@@ -216,6 +227,11 @@ export function failure(code: Exclude<FailureCode, 409>): Reference {
 export function failureWithReason(code: FailureCode, description: string, userMessage: string): Response {
   const { headers } = FAILURES[code].response as Response;
   return failureResponse(code, description, { user: userMessage }, headers);
+}
+
+/** Returns the 409 of a report with the `Lease-Token` of a runner. */
+export function leaseConflict(description: string, userMessage: string): Response {
+  return failureResponse(409, `${description} ${LEASE_LOST.text}`, { user: userMessage }, LEASE_LOST.headers);
 }
 
 /** Errors of every POST and PUT: a body is read even if none is needed. */
