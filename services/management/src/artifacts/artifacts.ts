@@ -52,6 +52,8 @@ export interface ArtifactUpload {
   file: FileUpload;
   /** Token of the runner that has claimed the run; null for an upload without one. */
   leaseToken: string | null;
+  /** Throws the rejection of a caller who may no longer upload. */
+  confirmAccess(): Promise<void>;
   /** The last statements of the transaction. @param replaced whether there was such a file */
   record(transaction: Transaction, stored: ArtifactFile, replaced: boolean): Promise<RecordedResponse>;
 }
@@ -75,6 +77,7 @@ export class Artifacts {
     step,
     file,
     leaseToken,
+    confirmAccess,
     record,
   }: ArtifactUpload): Promise<RecordedResponse> {
     const { pool, store, renewLease } = this.#deps;
@@ -84,7 +87,7 @@ export class Artifacts {
     await confirmRunner(pool);
     const run = await this.#requireCapacity(pool, accountId, runId, file.bytes);
     const key = { accountId, runId, objectId: randomUUID() };
-    const { sha256, models } = await this.#putContent(key, path, file);
+    const { sha256, models } = await this.#putContent(key, path, file, confirmAccess);
     const stored = { path, step, objectId: key.objectId, bytes: file.bytes, sha256 };
     const { response, previousObjectId } = await commitFile(
       pool,
@@ -174,11 +177,15 @@ export class Artifacts {
     return run;
   }
 
-  /** Returns `models` only for a file that has them. */
+  /**
+   * Returns `models` only for a file that has them.
+   * @param confirm throws if the content must not be kept
+   */
   async #putContent(
     key: ObjectKey,
     path: string,
     file: FileUpload,
+    confirm: () => Promise<void>,
   ): Promise<{ sha256: string; models: ModelResult[] | null | undefined }> {
     const { store } = this.#deps;
     const hash = createHash('sha256');
@@ -192,6 +199,7 @@ export class Artifacts {
     }
     try {
       await store.put(key, inspect(), file.bytes);
+      await confirm();
     } catch (error) {
       this.#deleteLater(store, key);
       throw error;

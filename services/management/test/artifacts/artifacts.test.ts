@@ -4,6 +4,7 @@ import { request as httpRequest, type IncomingMessage, type RequestOptions } fro
 import { connect } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { hashCredential } from '@runhook/database';
 import { eventually } from '@runhook/testing';
 import { checkedFetch } from '../checked-fetch.ts';
 import { type Harness, startHarness, type TestAccount } from '../harness.ts';
@@ -418,6 +419,18 @@ test('uploads need the permission to report runs, and from a session the origin 
   expect((await call({ ...session, 'sec-fetch-site': 'cross-site' })).status).toBe(403);
   expect((await call(session)).status).toBe(201);
   expect((await send('GET', path, null, { authorization: `Token ${reader}` })).status).toBe(200);
+});
+
+test('a credential that is revoked while a file arrives stores nothing', async () => {
+  const path = `${await newRun()}artifacts/x.bin`;
+  const token = await harness.newToken(account, ['job_runner']);
+  const revoke = () =>
+    harness.database.pool.query('UPDATE service_tokens SET revoked_at = now() WHERE token_hash = $1', [
+      hashCredential(token),
+    ]);
+  expect(await sendInTwo(path, { authorization: `Token ${token}` }, revoke)).toBe(401);
+  await eventually(async () => expect(await objectsOf(path)).toBe(0));
+  expect((await send('GET', path)).status).toBe(404);
 });
 
 test('a keep-alive connection is usable after a rejected upload whose body it has sent', async () => {
