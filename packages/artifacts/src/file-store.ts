@@ -58,8 +58,8 @@ export function createFileStore(folder: string): ArtifactStore {
       }
     },
     async *list() {
-      for (const accountId of await namesIn(folder))
-        for (const runId of await namesIn(join(folder, accountId)))
+      for (const accountId of await idsIn(folder))
+        for (const runId of await idsIn(join(folder, accountId)))
           yield await objectsIn(folder, `${accountId}/${runId}`);
     },
     close: async () => undefined,
@@ -108,6 +108,11 @@ async function objectsIn(folder: string, runFolder: string): Promise<StoredObjec
     if (key && stats) objects.push({ ...key, storedAt: stats.mtime });
   }
   return objects;
+}
+
+/** Returns the names of folders of this store: others, such as `lost+found`, may be unreadable. */
+async function idsIn(path: string): Promise<string[]> {
+  return (await namesIn(path)).filter((name) => /^[1-9]\d*$/.test(name));
 }
 
 async function namesIn(path: string): Promise<string[]> {

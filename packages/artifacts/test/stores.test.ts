@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -78,6 +78,9 @@ test('deletes objects without a row after a day, the rests of interrupted writes
   for (const key of [named, orphan]) await utimes(join(orphanFolder, objectName(key)), old, old);
   await utimes(interrupted, old, old);
   await writeFile(join(orphanFolder, 'README'), 'foreign');
+  // Cannot be read: these links name themselves.
+  await symlink('lost+found', join(orphanFolder, 'lost+found'));
+  await symlink('.snapshot', join(orphanFolder, '1', '.snapshot'));
   await database.pool.query(
     `INSERT INTO artifacts (account_id, run_id, path, step, object_id, bytes, sha256, run_created_at)
      VALUES (1, 7, 'a', 0, $1, 3, '', now())`,

@@ -4,7 +4,7 @@ import { type ArtifactStore, ArtifactStoreError, type ObjectKey } from '@runhook
 import type { Pool, Queryable, Transaction } from '@runhook/database';
 import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import type { ByteRange } from '../http/byte-range.ts';
-import { BodyTooLargeError, ConflictError, NotFoundError } from '../http/errors.ts';
+import { ApiError, BodyTooLargeError, ConflictError, NotFoundError } from '../http/errors.ts';
 import type { FileUpload } from '../http/file-upload.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import type { Log } from '../http/request-telemetry.ts';
@@ -52,6 +52,8 @@ export interface ArtifactUpload {
   file: FileUpload;
   /** Token of the runner that has claimed the run; null for an upload without one. */
   leaseToken: string | null;
+  /** Throws the rejection of a caller who may no longer upload. */
+  confirmAccess(): Promise<void>;
   /** The last statements of the transaction. @param replaced whether there was such a file */
   record(transaction: Transaction, stored: ArtifactFile, replaced: boolean): Promise<RecordedResponse>;
 }
@@ -75,6 +77,7 @@ export class Artifacts {
     step,
     file,
     leaseToken,
+    confirmAccess,
     record,
   }: ArtifactUpload): Promise<RecordedResponse> {
     const { pool, store, renewLease } = this.#deps;
@@ -82,22 +85,30 @@ export class Artifacts {
       if (leaseToken !== null) await renewLease(database, { accountId, runId, token: leaseToken });
     };
     await confirmRunner(pool);
-    const run = await this.#requireCapacity(accountId, runId, file.bytes);
+    const run = await this.#requireCapacity(pool, accountId, runId, file.bytes);
     const key = { accountId, runId, objectId: randomUUID() };
-    const { sha256, models } = await this.#putContent(key, path, file);
+    const { sha256, models } = await this.#putContent(key, path, file, confirmAccess);
     const stored = { path, step, objectId: key.objectId, bytes: file.bytes, sha256 };
-    // If this fails, the transaction may be committed nevertheless, so the content stays; an orphan is deleted later.
     const { response, previousObjectId } = await commitFile(
       pool,
       run,
       stored,
       models,
-      confirmRunner,
+      async (transaction) => {
+        await confirmRunner(transaction);
+        // Other files may have used the quota while this one arrived.
+        await this.#requireCapacity(transaction, accountId, runId, file.bytes);
+      },
       async (transaction, previousObjectId) => ({
         response: await record(transaction, stored, previousObjectId !== null),
         previousObjectId,
       }),
-    );
+    ).catch((error: unknown) => {
+      // A rejection precedes the commit. After any other error the transaction may be committed nevertheless, so the
+      // content stays; an orphan is deleted later.
+      if (error instanceof ApiError) this.#deleteLater(store, key);
+      throw error;
+    });
     if (previousObjectId !== null) this.#deleteLater(store, { ...key, objectId: previousObjectId });
     return response;
   }
@@ -144,28 +155,37 @@ export class Artifacts {
     if (!exists) throw new ConflictError(`${missingMessage(file.path)} Upload it again.`);
   }
 
-  async #requireCapacity(accountId: number, runId: number, bytes: number): Promise<ArtifactRun> {
-    const { pool, store, accountMbMax } = this.#deps;
-    const run = await findArtifactRun(pool, accountId, runId);
+  async #requireCapacity(
+    database: Queryable,
+    accountId: number,
+    runId: number,
+    bytes: number,
+  ): Promise<ArtifactRun> {
+    const { store, accountMbMax } = this.#deps;
+    const run = await findArtifactRun(database, accountId, runId);
     if (!run) throw new NotFoundError();
     if (run.status === 'Queued') throw new ConflictError('The run has not started, so it has no artifacts.');
     if (bytes > store.fileBytesMax)
       throw new BodyTooLargeError(
         `The artifact store accepts up to ${store.fileBytesMax / MB} MiB per file.`,
       );
-    if ((await countFilesOfRun(pool, accountId, runId)) >= FILES_PER_RUN_MAX)
+    if ((await countFilesOfRun(database, accountId, runId)) >= FILES_PER_RUN_MAX)
       throw new ConflictError(`A run has up to ${FILES_PER_RUN_MAX} artifacts.`);
     const quotaMb = accountMbMax ?? (store.kind === 'table' ? TABLE_QUOTA_MB : null);
-    if (quotaMb !== null && (await sumBytesOfAccount(pool, accountId)) + bytes > quotaMb * MB)
+    if (quotaMb !== null && (await sumBytesOfAccount(database, accountId)) + bytes > quotaMb * MB)
       throw new ConflictError(`The artifacts of an account take up to ${quotaMb} MiB, which are used.`);
     return run;
   }
 
-  /** Returns `models` only for a file that has them. */
+  /**
+   * Returns `models` only for a file that has them.
+   * @param confirm throws if the content must not be kept
+   */
   async #putContent(
     key: ObjectKey,
     path: string,
     file: FileUpload,
+    confirm: () => Promise<void>,
   ): Promise<{ sha256: string; models: ModelResult[] | null | undefined }> {
     const { store } = this.#deps;
     const hash = createHash('sha256');
@@ -179,6 +199,7 @@ export class Artifacts {
     }
     try {
       await store.put(key, inspect(), file.bytes);
+      await confirm();
     } catch (error) {
       this.#deleteLater(store, key);
       throw error;

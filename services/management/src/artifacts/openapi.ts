@@ -159,7 +159,7 @@ export const artifactPaths: Paths = {
           415: failureWithReason(
             415,
             'The request has a `Content-Encoding`.',
-            'A file must be sent without Content-Encoding.',
+            'The request body must not be compressed: its Content-Encoding is not supported. Accept-Encoding names the supported one.',
           ),
         },
         BODY_FAILURES,

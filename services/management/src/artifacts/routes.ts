@@ -109,6 +109,7 @@ async function upload(artifacts: Artifacts, request: WriteRequest): Promise<Reco
     step: step ?? 0,
     file,
     leaseToken: request.header(LEASE_TOKEN_HEADER) ?? null,
+    confirmAccess: request.confirmAccess,
     record: (transaction, stored, replaced) =>
       recorder.record(transaction, {
         code: replaced ? 200 : 201,

@@ -141,10 +141,11 @@ function toFile({ object_id: objectId, ...row }: RowOf<typeof FILE>): ArtifactFi
   return { path: row.path, step: row.step, bytes: row.bytes, sha256: row.sha256, objectId };
 }
 
-// Two concurrent first uploads find no row: the content of the first one is deleted as an orphan.
-const LOCK_FILE = `
+// By account, because the first upload of a path finds no row to lock, and the quota has none.
+const LOCK_ACCOUNT = `SELECT pg_advisory_xact_lock(hashtextextended('runhook.artifacts', $1::bigint))`;
+const SELECT_OBJECT = `
   SELECT object_id::text AS object_id FROM artifacts
-  WHERE account_id = $1 AND run_id = $2 AND path = $3 AND step = $4 FOR UPDATE`;
+  WHERE account_id = $1 AND run_id = $2 AND path = $3 AND step = $4`;
 const UPSERT_FILE = `
   INSERT INTO artifacts (account_id, run_id, path, step, object_id, bytes, sha256, run_created_at)
   VALUES ($1, $2, $3, $4, $5, $6, decode($7, 'hex'), $8)
@@ -168,8 +169,9 @@ const INSERT_MODELS = `
   FROM ${unnestSql(MODEL_COLUMNS, 5, 'model', 'place')}`;
 
 /**
- * Commits an uploaded file in place of the previous one of its path and step.
+ * Commits an uploaded file in place of the previous one of its path and step. The commits of an account run one at a time.
  * @param models of the file; null for a file without any, undefined if models are not read from it
+ * @param begin the first statements of the transaction, whose error rejects the file
  * @param finish the last statements of the transaction
  */
 export async function commitFile<T>(
@@ -182,9 +184,10 @@ export async function commitFile<T>(
 ): Promise<T> {
   const { path, step, objectId, bytes, sha256 } = file;
   return await inTransaction(pool, async (transaction) => {
+    await runStatement(transaction, LOCK_ACCOUNT, [accountId]);
     await begin(transaction);
     const columns = { object_id: column.text };
-    const [previous] = await queryRows(transaction, columns, LOCK_FILE, [accountId, runId, path, step]);
+    const [previous] = await queryRows(transaction, columns, SELECT_OBJECT, [accountId, runId, path, step]);
     const values = [accountId, runId, path, step, objectId, bytes, sha256, createdAt];
     await runStatement(transaction, UPSERT_FILE, values);
     if (models !== undefined) await runStatement(transaction, DELETE_MODELS, [accountId, runId, step]);

@@ -50,6 +50,11 @@ export interface CallerRequest extends ParsedRequest, Caller {}
 /** A request that passed authorization too. */
 export interface AccountRequest extends CallerRequest {
   account: Account;
+  /**
+   * Must be called after work of minutes, before its commit: throws the rejection of a caller whose credential or permission
+   * has ended since the admission.
+   */
+  confirmAccess(): Promise<void>;
 }
 
 /**

@@ -203,13 +203,6 @@ export class UnsupportedEncodingError extends ApiError {
   }
 }
 
-/** 415: a file is stored as it is sent, so it must not be encoded. */
-export class UnsupportedContentEncodingError extends ApiError {
-  constructor() {
-    super(415, 'unsupported_content_encoding', 'A file must be sent without Content-Encoding.');
-  }
-}
-
 /** 416. @param size of the file in bytes */
 export class RangeNotSatisfiableError extends ApiError {
   constructor(size: number) {

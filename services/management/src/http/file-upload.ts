@@ -5,7 +5,7 @@ import {
   InvalidRequestError,
   LengthRequiredError,
   RequestTimeoutError,
-  UnsupportedContentEncodingError,
+  UnsupportedEncodingError,
 } from './errors.ts';
 
 /** The body of a request that uploads a file, of any type. Nothing has been read yet. */
@@ -38,8 +38,9 @@ export function openUpload(
   if (length === undefined) throw new LengthRequiredError();
   const bytes = Number(length);
   if (bytes > bytesMax) throw new BodyTooLargeError();
-  if ((request.get('content-encoding') ?? 'identity') !== 'identity')
-    throw new UnsupportedContentEncodingError();
+  // A file is stored as it is sent.
+  if ((request.get('content-encoding') ?? 'identity').toLowerCase() !== 'identity')
+    throw new UnsupportedEncodingError();
   return {
     bytes,
     durationMaxMs: graceMs + transferMs(bytes),

@@ -199,10 +199,15 @@ async function admit(
   if (isUpload(endpoint)) dependencies.budgets.uploads.requireCapacity(account.id);
   const { params } = request;
   const { budgets, reads } = dependencies;
+  const { access } = endpoint;
+  const confirmAccess = async () => {
+    const { principal } = await authenticate({ authorization, cookie }, dependencies);
+    authorize(principal, accountIdText, access);
+  };
   return async (parsedRequest, guard) => {
     const key = endpoint.method === 'POST' ? parseKey(parsedRequest.header(IDEMPOTENCY_KEY_HEADER)) : null;
     if (key !== null) await requireAccepted(dependencies.keyLimit.consume(`account:${account.id}`));
-    const request = { ...parsedRequest, ...caller, account };
+    const request = { ...parsedRequest, ...caller, account, confirmAccess };
     const work = async (recorder?: ResponseRecorder) => {
       guard.requireOpen();
       try {

@@ -1,8 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { request as httpRequest, type RequestOptions } from 'node:http';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { connect } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { hashCredential } from '@runhook/database';
 import { eventually } from '@runhook/testing';
 import { checkedFetch } from '../checked-fetch.ts';
 import { type Harness, startHarness, type TestAccount } from '../harness.ts';
@@ -52,6 +54,46 @@ async function send(
     request.on('error', reject);
     request.end(body ?? undefined);
   });
+}
+
+/** Uploads a file and calls `midway` when a part of it is stored. */
+async function sendInTwo(path: string, headers: Record<string, string>, midway: () => Promise<unknown>) {
+  const { hostname, port } = new URL(harness.origin);
+  const options = { hostname, port, path, method: 'PUT', headers: { ...headers, 'content-length': 600_000 } };
+  const request = httpRequest(options);
+  const responded = once(request, 'response') as Promise<[IncomingMessage]>;
+  request.write(Buffer.alloc(500_000));
+  await eventually(async () => expect(await objectsOf(path)).toBe(1));
+  await midway();
+  request.end(Buffer.alloc(100_000));
+  const [response] = await responded;
+  await text(response);
+  return response.statusCode;
+}
+
+/** Returns the number of stored objects of the run that the path names. */
+async function objectsOf(path: string): Promise<number> {
+  const runId = /\/runs\/(\d+)\//.exec(path)?.[1];
+  const { rows } = await harness.database.pool.query(
+    'SELECT count(DISTINCT object_id)::int AS count FROM artifact_contents WHERE run_id = $1',
+    [runId],
+  );
+  return rows[0].count;
+}
+
+/** Holds back the commits of uploads until both contents are stored, so that neither upload sees the other one. */
+async function sendTogether(paths: [string, string], bytes: number): Promise<number[]> {
+  const client = await harness.database.pool.connect();
+  try {
+    await client.query('BEGIN');
+    await client.query('LOCK TABLE artifacts IN EXCLUSIVE MODE');
+    const uploads = paths.map((path) => send('PUT', path, randomBytes(bytes)));
+    await eventually(async () => expect(await objectsOf(paths[0])).toBe(2));
+    await client.query('COMMIT');
+    return (await Promise.all(uploads)).map(({ status }) => status).sort();
+  } finally {
+    client.release();
+  }
 }
 
 const envelope = ({ body }: { body: Buffer }) => JSON.parse(body.toString());
@@ -343,6 +385,29 @@ test('the quota of an account is a 409 before the file is read, and a Queued run
   expect((await send('PUT', `${path}7.bin`, Buffer.alloc(1), headers)).status).toBe(409);
 });
 
+test('of concurrent first uploads of a path one content remains', async () => {
+  const path = `${await newRun()}artifacts/x.bin`;
+  expect(await sendTogether([path, path], 10)).toEqual([200, 201]);
+  await eventually(async () => expect(await objectsOf(path)).toBe(1));
+});
+
+test('concurrent uploads cannot exceed the quota together, and the rejected one leaves no content', async () => {
+  const run = await newRun();
+  const { pool } = harness.database;
+  await pool.query(
+    `INSERT INTO artifacts (account_id, run_id, path, step, object_id, bytes, sha256, run_created_at)
+     SELECT $1, 1, 'large', 0, gen_random_uuid(), 20 * 1024 * 1024 - 60000 - sum(bytes) - 1024 * count(*), '', now()
+     FROM artifacts WHERE account_id = $1`,
+    [account.id],
+  );
+  try {
+    expect(await sendTogether([`${run}artifacts/a`, `${run}artifacts/b`], 40_000)).toEqual([201, 409]);
+    await eventually(async () => expect(await objectsOf(run)).toBe(1));
+  } finally {
+    await pool.query('DELETE FROM artifacts WHERE account_id = $1 AND run_id = 1', [account.id]);
+  }
+});
+
 test('uploads need the permission to report runs, and from a session the origin of the console', async () => {
   const run = await newRun();
   const path = `${run}artifacts/x.json`;
@@ -354,6 +419,18 @@ test('uploads need the permission to report runs, and from a session the origin 
   expect((await call({ ...session, 'sec-fetch-site': 'cross-site' })).status).toBe(403);
   expect((await call(session)).status).toBe(201);
   expect((await send('GET', path, null, { authorization: `Token ${reader}` })).status).toBe(200);
+});
+
+test('a credential that is revoked while a file arrives stores nothing', async () => {
+  const path = `${await newRun()}artifacts/x.bin`;
+  const token = await harness.newToken(account, ['job_runner']);
+  const revoke = () =>
+    harness.database.pool.query('UPDATE service_tokens SET revoked_at = now() WHERE token_hash = $1', [
+      hashCredential(token),
+    ]);
+  expect(await sendInTwo(path, { authorization: `Token ${token}` }, revoke)).toBe(401);
+  await eventually(async () => expect(await objectsOf(path)).toBe(0));
+  expect((await send('GET', path)).status).toBe(404);
 });
 
 test('a keep-alive connection is usable after a rejected upload whose body it has sent', async () => {
@@ -397,4 +474,11 @@ test('a runner whose run another one has claimed stores no file, and an upload r
     [expiresAt, run.id],
   );
   expect(rows).toEqual([{ renewed: true }]);
+  const late = `${path}/runs/${run.id}/artifacts/late.bin`;
+  await harness.database.pool.query(`DELETE FROM artifact_contents WHERE run_id = $1`, [run.id]);
+  const headers = { authorization: `Token ${account.token}`, 'lease-token': token };
+  const loseLease = () =>
+    harness.database.pool.query(`UPDATE run_requests SET lease_token_hash = '' WHERE run_id = $1`, [run.id]);
+  expect(await sendInTwo(late, headers, loseLease)).toBe(409);
+  await eventually(async () => expect(await objectsOf(late)).toBe(0));
 });
