@@ -52,7 +52,10 @@ export interface ClaimedRun {
 const HEARTBEAT_SECONDS = 20;
 /** Lowest number of a status of a run that has ended. */
 const ENDED_MIN = 10;
+const STARTING = 2;
 const CANCELLED = 30;
+/** Version of the engine of a run whose execution failed before it was known. */
+const UNKNOWN_ENGINE = 'unknown';
 const CONFLICT = 409;
 
 /** Executes a claimed run and reports its end. Resolves when the run has ended, also after an error of `execute`. */
@@ -67,13 +70,21 @@ export async function executeClaimed(
   const leaseToken = claim.lease_token;
   const heartbeats = sendHeartbeats(api, claim, { lost, signal: ended.signal });
   try {
-    const result = await execute(claimedRun(api, claim, lost.signal)).catch((error: Error): RunResult => {
+    const run = claimedRun(api, claim, lost.signal);
+    let isStarted = claim.run.status > STARTING;
+    const start: ClaimedRun['start'] = async (options) => {
+      await run.start(options);
+      isStarted = true;
+    };
+    const result = await execute({ ...run, start }).catch((error: Error): RunResult => {
       if (error instanceof RunnerApiError && error.isLeaseLost) lost.abort(error);
       return { status: 'errored', statusMessage: error.message };
     });
     // A cancel is no error of the runner; the loss of its lease may be one.
     if (lost.signal.reason instanceof RunnerApiError) throw lost.signal.reason;
     if (lost.signal.aborted) return;
+    // A run that has not started cannot end, and would be executed again and again.
+    if (!isStarted) await run.start({ engineVersion: UNKNOWN_ENGINE });
     const rejection = await finish(api, claim, result);
     if (result.status !== 'cancelled') await api.call(`${path}/artifacts/`, { leaseToken });
     if (rejection !== null) throw rejection;

@@ -14,7 +14,7 @@ const CLAIM: Claim = {
     project_name: 'Analytics',
     environment_id: 1,
     environment_name: 'Production',
-    status: 2,
+    status: 3,
     trigger: {},
   },
   execute_steps: [],
@@ -39,8 +39,8 @@ function rejection(status: number, headers: Record<string, string> = {}): Receiv
   return { status, headers, body: JSON.stringify({ status: { user_message: 'Rejected.' } }) };
 }
 
-const execute = (work: (run: ClaimedRun) => Promise<RunResult>) =>
-  executeClaimed(new RunnerApi({ url: service.url, token: 'x', accountId: 1 }), CLAIM, work);
+const execute = (work: (run: ClaimedRun) => Promise<RunResult>, claim = CLAIM) =>
+  executeClaimed(new RunnerApi({ url: service.url, token: 'x', accountId: 1 }), claim, work);
 
 /** Returns the calls other than heartbeats: the path below the run, and the body. */
 const calls = () =>
@@ -78,6 +78,16 @@ test.each([
   expect(calls()).toEqual([
     ['finish/', { status: 'success', run_steps: [STEP] }],
     ['finish/', end],
+    ['artifacts/', {}],
+  ]);
+});
+
+test('a run whose execution fails before its start is started, and ends as errored', async () => {
+  const claim = { ...CLAIM, run: { ...CLAIM.run, status: 2 } };
+  await execute(() => Promise.reject(new Error('This runner has no commands.')), claim);
+  expect(calls()).toMatchObject([
+    ['start/', { engine_version: 'unknown' }],
+    ['finish/', { status: 'errored', status_message: 'This runner has no commands.' }],
     ['artifacts/', {}],
   ]);
 });

@@ -70,7 +70,8 @@ def test_a_run_whose_execution_raises_ends_as_errored_with_the_message() -> None
 
     service = Service()
     assert run_client(service, fail) == []
-    assert service.calls[0][1] == {"status": "errored", "status_message": "3 rows have no customer"}
+    assert [path for path, _, _ in service.calls] == ["5/start/", "5/finish/", "5/artifacts/"]
+    assert service.calls[1][1] == {"status": "errored", "status_message": "3 rows have no customer"}
 
 
 def test_a_cancelled_run_is_not_finished() -> None:

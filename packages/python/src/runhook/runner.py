@@ -23,6 +23,9 @@ _TRIES_MAX = 10
 _ENDED_MIN = 10
 """Lowest number of a status of a run that has ended."""
 _CANCELLED = 30
+_STARTING = 2
+_UNKNOWN_ENGINE = "unknown"
+"""Version of the engine of a run whose execution failed before it was known."""
 
 RunResult = tuple[RunOutcome, Optional[str]]
 """Result of a run, and a message about it."""
@@ -72,10 +75,12 @@ class ClaimedRun:
         self.lost = threading.Event()
         self._api = api
         self._lease_token: str = claim["lease_token"]
+        self._is_started: bool = self.run["status"] > _STARTING
 
     def start(self, engine_version: str, started_at: str | None = None) -> None:
         """Must precede the other reports; sends `job.run.started` unless another runner has started the run."""
         self._report("start/", {"engine_version": engine_version, "started_at": started_at})
+        self._is_started = True
 
     def report_steps(self, steps: Sequence[RunStep]) -> None:
         """Stores steps while the run is in progress; one with the same index is replaced."""
@@ -87,6 +92,9 @@ class ClaimedRun:
 
     def finish(self, status: RunOutcome, message: str | None) -> None:
         """Ends the run as errored if the service rejects the result: otherwise it would be executed again and again."""
+        # A run that has not started cannot end, and would be executed again and again.
+        if not self._is_started:
+            self.start(_UNKNOWN_ENGINE)
         rejection: ApiError | None = None
         try:
             self._report("finish/", {"status": status, "status_message": message})
