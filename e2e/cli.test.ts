@@ -407,6 +407,12 @@ describe('the server of the Model Context Protocol', () => {
       isError: true,
       text: 'There is no job named No such job.',
     });
+    const [job] = await json(0, 'jobs', 'list');
+    const { json: triggered } = await tools.call('trigger_run', { job: job.id, cause: 'a test' });
+    expect(triggered).toMatchObject({ run_id: expect.any(Number), job_id: job.id, status: 'Queued' });
+    expect((await tools.call('get_run_logs', { run_id: triggered.run_id })).json).toMatchObject({
+      steps: [],
+    });
     await tools.assistant.close();
     expect(tools.protocolErrors).toEqual([]);
     expect(await runhook('webhooks', 'delete', 'Watched', '--yes')).toMatchObject({ code: 0 });

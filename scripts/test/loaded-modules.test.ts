@@ -58,7 +58,7 @@ test('management loads no HTTP client before a user tests an endpoint (docs/adr/
   ).not.toEqual([]);
 });
 
-test('no service loads the client of S3 before it uses a bucket (docs/adr/0072-artifact-store.md)', () => {
+test('no service loads the client of S3 before it uses a bucket (docs/adr/0069-artifact-store.md)', () => {
   for (const service of ['management', 'dispatcher']) {
     const loaded = listLoadedModules(builtUrl(`services/${service}/dist/app.js`));
     expect(loaded.some((url) => url.endsWith('/packages/artifacts/dist/s3-store.js'))).toBe(true);

@@ -111,29 +111,12 @@ const triggerRun = defineTool({
     steps_override: z.array(z.string().min(1)).optional().describe('Commands instead of the job’s.'),
   },
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-  async run(client, { job, ...body }) {
-    const parts = { path: { job_id: await resolveJob(client, job) }, body };
-    const run = TRIGGERED_RUN.parse(await (client as unknown as Trigger).post(TRIGGER_PATH, parts));
-    return {
-      run_id: run.id,
-      job_id: run.job_id ?? run.job_definition_id,
-      status: run.status_humanized ?? String(run.status),
-      href: run.href ?? null,
-    };
+  async run(client, { job, ...options }) {
+    const path = { job_id: await resolveJob(client, job) };
+    const body: Record<string, unknown> = options;
+    const run = await client.post('/api/v2/accounts/{account_id}/jobs/{job_id}/run', { path, body });
+    return { run_id: run.id, job_id: run.job_id, status: run.status_humanized, href: run.href };
   },
-});
-
-const TRIGGER_PATH = '/api/v2/accounts/{account_id}/jobs/{job_id}/run';
-interface Trigger {
-  post(path: typeof TRIGGER_PATH, parts: { path: { job_id: number }; body: object }): Promise<unknown>;
-}
-const TRIGGERED_RUN = z.looseObject({
-  id: z.number(),
-  job_id: z.number().nullish(),
-  job_definition_id: z.number().nullish(),
-  status: z.union([z.number(), z.string()]),
-  status_humanized: z.string().nullish(),
-  href: z.string().nullish(),
 });
 
 async function resolveJob(client: Client, job: number | string): Promise<number> {

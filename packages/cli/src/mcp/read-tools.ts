@@ -1,4 +1,4 @@
-import type { Client, Schemas } from '@runhook/client';
+import type { Schemas } from '@runhook/client';
 import { z } from 'zod';
 import { timeText } from '../command.ts';
 import { resolveWebhook } from '../connection.ts';
@@ -140,28 +140,6 @@ const getDelivery = defineTool({
   },
 });
 
-/** The part of a run that is read here. A run without reported steps has null or no `run_steps`. */
-const RUN = z.looseObject({
-  id: z.number(),
-  job_name: z.string().nullish(),
-  status: z.union([z.number(), z.string()]),
-  status_humanized: z.string().nullish(),
-  status_message: z.string().nullish(),
-  started_at: z.string().nullish(),
-  finished_at: z.string().nullish(),
-  run_steps: z
-    .array(
-      z.looseObject({
-        index: z.number(),
-        name: z.string(),
-        status_humanized: z.string().nullish(),
-        duration_humanized: z.string().nullish(),
-        logs: z.string().nullish(),
-      }),
-    )
-    .nullish(),
-});
-
 const getRunLogs = defineTool({
   name: 'get_run_logs',
   title: 'Read the logs of a run',
@@ -179,31 +157,31 @@ const getRunLogs = defineTool({
   },
   annotations: READ_ONLY,
   async run(client, { run_id, step, characters }) {
-    const run = RUN.parse(await readRun(client, run_id).catch(notFound(`run ${run_id}`)));
+    const run = await client
+      .get('/api/v2/accounts/{account_id}/runs/{run_id}', {
+        path: { run_id },
+        query: { include_related: 'run_steps' },
+      })
+      .catch(notFound(`run ${run_id}`));
     const steps = (run.run_steps ?? []).filter(({ index }) => step === undefined || index === step);
     return {
       run_id: run.id,
-      job_name: run.job_name ?? null,
-      status: run.status_humanized ?? String(run.status),
-      status_message: run.status_message ?? null,
-      started_at: run.started_at ?? null,
-      finished_at: run.finished_at ?? null,
+      job_name: run.job_name,
+      status: run.status_humanized,
+      status_message: run.status_message,
+      started_at: run.started_at,
+      finished_at: run.finished_at,
       steps: steps.map(({ index, name, status_humanized, duration_humanized, logs }) => ({
         index,
         name,
-        status: status_humanized ?? null,
-        duration: duration_humanized ?? null,
+        status: status_humanized,
+        duration: duration_humanized,
         logs: logs?.slice(-characters) ?? '',
         is_log_shortened: (logs?.length ?? 0) > characters,
       })),
     };
   },
 });
-
-async function readRun(client: Client, runId: number): Promise<unknown> {
-  const query = { include_related: 'run_steps' } as object;
-  return await client.get('/api/v2/accounts/{account_id}/runs/{run_id}', { path: { run_id: runId }, query });
-}
 
 export const READ_TOOLS: readonly Tool[] = [
   listFailingWebhooks,
