@@ -50,7 +50,7 @@ const BY_HAND: Record<string, string> = {
   'runs/claims.ts': 'the run that a lease names is changed in the transaction that has locked it.',
   'runs/run-requests.ts':
     'one statement leases the next run to a runner, by PostgreSQL’s clock, which all processes share.',
-  'runs/run-waits.ts': 'one statement checks the runs that all waiting runners of a process wait for.',
+  'runs/run-waits.ts': 'two statements check the runs that all waiting runners of a process wait for.',
   'runs/triggers.ts':
     'a triggered run is written as the hot path writes others, with columns of its options.',
   'runs/claim-routes.ts': 'a claim is one transaction with its response.',

@@ -48,8 +48,8 @@ export async function insertRequest(
 
 /** Runs that a runner may claim: queued ones, and those whose runner's lease has expired. */
 export const CLAIMABLE_SQL = `
-  q.ended_at IS NULL AND CASE WHEN q.lease_expires_at IS NULL THEN r.status = 'Queued'
-    ELSE q.lease_expires_at <= now() AND r.status IN ('Starting', 'Running') END`;
+  q.ended_at IS NULL AND (q.lease_expires_at IS NULL OR q.lease_expires_at <= now())
+  AND r.status IN ('Queued', 'Starting', 'Running') AND (r.status = 'Queued') = (q.lease_expires_at IS NULL)`;
 
 // SKIP LOCKED: two runners that claim at the same time get different runs. The run is locked, too, because a runner
 // may be starting it without a lease: that locks no request.

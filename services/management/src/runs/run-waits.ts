@@ -1,4 +1,4 @@
-// SQL by hand: one statement checks the runs that all waiting runners of a process wait for.
+// SQL by hand: two statements check the runs that all waiting runners of a process wait for.
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { TooManyRequestsError } from '../http/errors.ts';
 import { CLAIMABLE_SQL } from './run-requests.ts';
@@ -8,7 +8,7 @@ const POLL_INTERVAL_MS = 250;
 const WAITS_MAX = 2_000;
 const WAITS_PER_ACCOUNT_MAX = 100;
 const RETRY_AFTER_SECONDS = 5;
-/** Maximum number of runners of the same filter that one check wakes. */
+/** Maximum number of runners of an account that one check wakes. */
 const WOKEN_MAX = 20;
 
 /** Awaited change of a runner: a run to claim, or the end of its run, as by a cancel. */
@@ -18,8 +18,6 @@ export type WaitTarget =
 
 interface Waiter {
   target: WaitTarget;
-  /** Text that is equal for equal targets. */
-  key: string;
   wake(isDue: boolean): void;
 }
 
@@ -31,8 +29,8 @@ export interface RunWaitsOptions {
 }
 
 /**
- * Lets runners wait for a run without a connection of the database. One statement four times a second checks what all
- * runners of the process wait for; without any there is none. LISTEN would take a connection, which a pooler in
+ * Lets runners wait for a run without a connection of the database. Two statements four times a second check what all
+ * runners of the process wait for; without any there are none. LISTEN would take a connection, which a pooler in
  * transaction mode does not permit. A woken runner must check again, because another may have been faster.
  */
 export class RunWaits {
@@ -67,7 +65,7 @@ export class RunWaits {
       };
       const abort = () => end(false);
       const timer = setTimeout(end, waitMs, false);
-      const waiter: Waiter = { target, key: JSON.stringify(target), wake: end };
+      const waiter: Waiter = { target, wake: end };
       signal.addEventListener('abort', abort);
       this.#waiters.add(waiter);
       this.#schedule();
@@ -108,61 +106,71 @@ export class RunWaits {
   async #poll(): Promise<void> {
     if (this.#isPolling) return;
     this.#isPolling = true;
-    try {
-      const waiters = [...this.#waiters];
-      const counts = await countDue(this.#options.database, waiters);
-      // The runner that has waited longest is woken first.
-      for (const waiter of waiters) {
-        const count = counts.get(waiter.key) ?? 0;
-        if (count === 0) continue;
-        if (waiter.target.kind === 'request') counts.set(waiter.key, count - 1);
-        waiter.wake(true);
-      }
-    } catch {
-      // The next check follows. The health checks report an unavailable database.
-    } finally {
-      this.#isPolling = false;
-      if (this.#waiters.size > 0) this.#schedule();
-    }
+    // Ends first, and separately: they are found by primary key, however many requests the accounts have.
+    // The next check follows an error. The health checks report an unavailable database.
+    for (const wakeDue of [wakeEnded, wakeForRequests])
+      await wakeDue(this.#options.database, [...this.#waiters]).catch(() => undefined);
+    this.#isPolling = false;
+    if (this.#waiters.size > 0) this.#schedule();
   }
 }
 
-const COUNT = { key: column.text, count: column.digits };
+const ENDED = { account_id: column.digits, run_id: column.digits };
 
-const COUNT_REQUESTS = `
-  SELECT w.key, found.count
-  FROM unnest($1::text[], $2::bigint[], $3::text[]) AS w (key, account_id, job_ids)
-  CROSS JOIN LATERAL (
-    SELECT count(*) FROM (
-      SELECT FROM run_requests q JOIN runs r ON r.account_id = q.account_id AND r.id = q.run_id
-      WHERE q.account_id = w.account_id AND (w.job_ids IS NULL OR q.job_id = ANY (w.job_ids::bigint[]))
-        AND ${CLAIMABLE_SQL}
-      LIMIT ${WOKEN_MAX}) claimable
-  ) found`;
-
-const COUNT_ENDED = `
-  SELECT w.key, 1::bigint AS count
-  FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS w (key, account_id, run_id)
+const SELECT_ENDED = `
+  SELECT r.account_id, r.id AS run_id FROM unnest($1::bigint[], $2::bigint[]) AS w (account_id, run_id)
   JOIN runs r ON r.account_id = w.account_id AND r.id = w.run_id
   WHERE r.status NOT IN ('Queued', 'Starting', 'Running')`;
 
-/** Returns the numbers of runs that are due, by the key of the waiters. */
-async function countDue(database: Queryable, waiters: readonly Waiter[]): Promise<Map<string, number>> {
-  const targets = new Map(waiters.map(({ key, target }) => [key, target]));
-  const requests: [string, number, string | null][] = [];
-  const ends: [string, number, number][] = [];
-  for (const [key, target] of targets) {
-    if (target.kind === 'end') ends.push([key, target.accountId, target.runId]);
-    else requests.push([key, target.accountId, target.jobIds && `{${target.jobIds.join()}}`]);
+/** Wakes the runners whose runs have ended. */
+async function wakeEnded(database: Queryable, waiters: readonly Waiter[]): Promise<void> {
+  const ends = waiters.flatMap(({ target, wake }) => (target.kind === 'end' ? [{ ...target, wake }] : []));
+  if (ends.length === 0) return;
+  const values = [ends.map(({ accountId }) => accountId), ends.map(({ runId }) => runId)];
+  const rows = await queryRows(database, ENDED, SELECT_ENDED, values, 'select-ended-runs');
+  const ended = new Set(rows.map(({ account_id, run_id }) => `${account_id}/${run_id}`));
+  for (const { accountId, runId, wake } of ends) if (ended.has(`${accountId}/${runId}`)) wake(true);
+}
+
+const CLAIMABLE = { account_id: column.digits, job_id: column.digits, count: column.digits };
+
+// Each account's requests are read once, however many filters its runners have: these are applied in memory.
+const COUNT_CLAIMABLE = `
+  SELECT q.account_id, q.job_id, count(*) FROM run_requests q
+  JOIN runs r ON r.account_id = q.account_id AND r.id = q.run_id
+  WHERE q.account_id = ANY ($1::bigint[]) AND ${CLAIMABLE_SQL}
+  GROUP BY q.account_id, q.job_id`;
+
+/** Wakes as many runners as there are runs that they may claim, those that have waited longest first. */
+async function wakeForRequests(database: Queryable, waiters: readonly Waiter[]): Promise<void> {
+  const requests = waiters.flatMap(({ target, wake }) =>
+    target.kind === 'request' ? [{ ...target, wake }] : [],
+  );
+  if (requests.length === 0) return;
+  const accountIds = [...new Set(requests.map(({ accountId }) => accountId))];
+  const rows = await queryRows(database, CLAIMABLE, COUNT_CLAIMABLE, [accountIds], 'count-claimable-runs');
+  const accounts = new Map(accountIds.map((id) => [id, { counts: new Map<number, number>(), woken: 0 }]));
+  for (const { account_id, job_id, count } of rows)
+    accounts.get(Number(account_id))?.counts.set(Number(job_id), Number(count));
+  for (const { accountId, jobIds, wake } of requests) {
+    const account = accounts.get(accountId);
+    if (account === undefined || account.woken === WOKEN_MAX || !takeRun(account.counts, jobIds)) continue;
+    account.woken += 1;
+    wake(true);
   }
-  const columnsOf = (rows: readonly unknown[][]) => [0, 1, 2].map((index) => rows.map((row) => row[index]));
-  const found = [
-    ...(requests.length > 0
-      ? await queryRows(database, COUNT, COUNT_REQUESTS, columnsOf(requests), 'count-claimable-runs')
-      : []),
-    ...(ends.length > 0
-      ? await queryRows(database, COUNT, COUNT_ENDED, columnsOf(ends), 'count-ended-runs')
-      : []),
-  ];
-  return new Map(found.map(({ key, count }) => [key, Number(count)]));
+}
+
+/**
+ * Subtracts a run of one of the jobs; null for any job. Returns false without one.
+ * @param counts positive numbers of runs, by the id of the job
+ */
+function takeRun(counts: Map<number, number>, jobIds: readonly number[] | null): boolean {
+  for (const jobId of jobIds ?? counts.keys()) {
+    const count = counts.get(jobId);
+    if (count === undefined) continue;
+    if (count === 1) counts.delete(jobId);
+    else counts.set(jobId, count - 1);
+    return true;
+  }
+  return false;
 }
