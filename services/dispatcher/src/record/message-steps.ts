@@ -74,8 +74,8 @@ export class MessageSteps {
       accountId: event.accountId,
       runId: Number(event.data.runId),
       accountBytesMax,
-      keepsEnded: true,
-    };
+      keepsEnded: 'from_progress',
+    } as const;
     const compressed = await compressRunSteps(steps);
     try {
       await retryWhileUnavailable(this.#options, () =>

@@ -37,7 +37,8 @@ interface Change {
 
 /** Result of a report. After `outdated` and `locked` the report is processed again. */
 export type ReportOutcome =
-  | { kind: 'started' | 'existing' | 'recorded'; run: RunView }
+  /** `unchanged`: a report that the run already has. */
+  | { kind: 'started' | 'existing' | 'recorded' | 'unchanged'; run: RunView }
   | { kind: 'unknown_job' | 'not_found' }
   | RunConflict
   /** The cached caller may be outdated. */
@@ -128,7 +129,7 @@ function planChange(pending: PendingReport, content: Change, run: RunView, versi
   const { arrivedAtMs, traceContext } = pending.report;
   const transition = transitionRun(stateOf(run), content.transition);
   if (transition.kind === 'conflict') return { pending, outcome: transition };
-  if (transition.kind === 'unchanged') return { pending, outcome: { kind: 'recorded', run } };
+  if (transition.kind === 'unchanged') return { pending, outcome: { kind: 'unchanged', run } };
   const changed = applyChange(
     run,
     transition.state,

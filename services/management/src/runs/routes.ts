@@ -101,6 +101,7 @@ export function reportResponse(baseUrl: string, jobId?: number): CreateResponse 
         return { code: 201, data: runResponse(outcome.run, { baseUrl }) };
       case 'existing':
       case 'recorded':
+      case 'unchanged':
         return { code: 200, data: runResponse(outcome.run, { baseUrl }) };
       case 'not_found':
         throw new NotFoundError();

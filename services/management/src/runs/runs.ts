@@ -122,6 +122,10 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     relay.add(events);
   }
 
+  function requireUnbatched({ batch }: ResponseRecorder): void {
+    if (batch) throw new UnbatchedReportError();
+  }
+
   /** @param steps steps of the run, which are committed with the report */
   async function report(
     { accountId, version, recorder, leaseToken = null }: Reporting,
@@ -131,7 +135,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
   ): Promise<RecordedResponse> {
     const call = { accountId, version, content, arrivedAtMs: nowMs(), traceContext: traceContext() };
     const { batch } = recorder;
-    if (batch && (steps.length > 0 || leaseToken !== null)) throw new UnbatchedReportError();
+    if (leaseToken !== null) requireUnbatched(recorder);
     if (batch) {
       const result = await batcher.add({ beforeCommit: batch.beforeCommit, ...call });
       return batch.accept(createResponse(requireFinalOutcome(result)));
@@ -147,7 +151,9 @@ export function createRuns(dependencies: RunsDependencies): Runs {
       const response = createResponse(outcome);
       if ('run' in outcome) {
         const target = { accountId, runId: outcome.run.id, accountBytesMax: stepsBytesMax };
-        await storeSteps(transaction, target, steps);
+        // The finish of a run that was cancelled is unchanged, too, and has the last steps of its runner.
+        const keepsEnded = outcome.kind === 'unchanged' ? 'always' : undefined;
+        await storeSteps(transaction, { ...target, keepsEnded }, steps);
       }
       return { result: result as ReportResult, response: await recorder.record(transaction, response) };
     });
@@ -158,6 +164,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
   return {
     start: (reporting, fields, createResponse) =>
       report(reporting, { call: 'start', fields }, createResponse),
+    /** Leaves the batch before the compression, which would be repeated after it. */
     async finish(reporting, runId, { status, status_message, finished_at, run_steps }, createResponse) {
       const details = (arrivedAt: string) => {
         const finishedAt = finished_at ?? arrivedAt;
@@ -168,6 +175,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
         };
       };
       const transition = { call: 'finish', status } as const;
+      if (run_steps?.length) requireUnbatched(reporting.recorder);
       const steps = run_steps === undefined ? [] : await compressRunSteps(run_steps);
       return await report(reporting, { call: 'finish', runId, transition, details }, createResponse, steps);
     },

@@ -1,4 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { UnbatchedReportError } from '../../src/http/errors.ts';
+import { NO_RECORDING } from '../../src/http/idempotency.ts';
+import { createRuns } from '../../src/runs/runs.ts';
 import { loadRunSteps } from '../../src/runs/step-statements.ts';
 import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
 
@@ -166,11 +169,39 @@ describe('POST …/runs/{run_id}/finish/ with run_steps', () => {
       'job.run.started',
       'job.run.errored',
     ]);
-    // A repeat, such as after a lost response, replaces the steps and sends nothing.
+    // A repeat, such as after a lost response, replaces no step that has ended, and sends nothing.
     const repeated = await finish({ run_steps: [{ ...DONE, logs: 'again' }], status: 'errored' });
     expect(repeated.json.data).toEqual(finished.json.data);
-    expect(await steps()).toMatchObject([{ logs: 'again' }]);
+    expect(await steps()).toMatchObject([{ logs: DONE.logs }]);
     expect(await server.sentEvents()).toHaveLength(3);
+  });
+
+  test('completes the steps of a run that was cancelled meanwhile', async () => {
+    await report([DONE, { ...STEP, index: 2 }]);
+    expect((await server.call('POST', '/runs/5/cancel/')).status).toBe(200);
+    const ended = [
+      { ...DONE, logs: 'again' },
+      { ...DONE, index: 2, status: 30 },
+      { ...DONE, index: 3 },
+    ];
+    expect((await finish({ run_steps: ended, status: 'cancelled' })).status).toBe(200);
+    expect(await steps()).toMatchObject([{ logs: DONE.logs }, { index: 2, status: 30 }, { index: 3 }]);
+    expect(await usage()).toBe(await storedBytes());
+  });
+
+  test('leaves its batch before the steps are compressed', async () => {
+    const { servicePool: pool, accountId } = server;
+    const runs = createRuns({ pool, reportPool: pool, relay: { add: () => {} }, stepsBytesMax: QUOTA });
+    const compressed = jest.fn(() => null);
+    const step = Object.defineProperty({ ...DONE }, 'logs', { get: compressed, enumerable: true });
+    const finishing = runs.finish(
+      { accountId, version: null, recorder: NO_RECORDING },
+      5,
+      { status: 'success', run_steps: [step as never] },
+      () => ({ code: 200, data: null }),
+    );
+    await expect(finishing).rejects.toThrow(UnbatchedReportError);
+    expect(compressed).not.toHaveBeenCalled();
   });
 
   test('stores no step if it is rejected, and does not end the run if the steps are rejected', async () => {
