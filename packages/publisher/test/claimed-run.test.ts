@@ -81,3 +81,12 @@ test.each([
     ['artifacts/', {}],
   ]);
 });
+
+test('a file whose path a URL would resolve is not sent', async () => {
+  await execute(async (run) => {
+    for (const path of ['', '../finish', 'a/./b', 'a//b'])
+      await expect(run.uploadArtifact(path, Buffer.from('x'))).rejects.toThrow(TypeError);
+    return { status: 'success' };
+  });
+  expect(calls().map(([path]) => path)).toEqual(['finish/', 'artifacts/']);
+});
