@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { link, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -82,14 +83,33 @@ const download: Command<DownloadOptions> = {
     if (body === null) throw new CliError('no_response', 'The response has no content.');
     const target = output ?? basename(path);
     // The server names no file: the path of the caller does, and nothing is replaced unnoticed.
-    await pipeline(
-      Readable.fromWeb(body as never),
-      createWriteStream(target, { flags: output === undefined ? 'wx' : 'w' }),
-    );
+    await writeComplete(Readable.fromWeb(body as never), target, { isReplaced: output !== undefined });
     await context.writeResult(`written to ${printable(target)}`, { file: target });
     return 0;
   },
 };
+
+/**
+ * Writes a file under another name beside it until it is complete, so that an interrupted download leaves nothing. A
+ * target that is no regular file, such as a pipe, is written at once. @param isReplaced whether the file may exist
+ */
+async function writeComplete(
+  content: Readable,
+  target: string,
+  { isReplaced }: { isReplaced: boolean },
+): Promise<void> {
+  const existing = isReplaced ? await stat(target).catch(() => null) : null;
+  if (existing?.isFile() === false) return await pipeline(content, createWriteStream(target));
+  const file = existing === null ? target : await realpath(target);
+  const part = `${file}.${randomUUID()}.part`;
+  try {
+    await pipeline(content, createWriteStream(part, { flags: 'wx' }));
+    // Unlike a rename, a link fails if the file exists.
+    await (isReplaced ? rename(part, file) : link(part, file));
+  } finally {
+    await rm(part, { force: true });
+  }
+}
 
 export const artifactsGroup: CommandGroup = {
   name: 'artifacts',

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHmacSecret, EVENT_TYPES, sign, standardWebhooksHeaders, verify } from '@runhook/contract';
 import { type Receiver, startReceiver } from '@runhook/testing';
 import { run } from './command-line.ts';
@@ -206,4 +206,42 @@ test('names of commands, options and their values are completed, also by the scr
   const { stdout, error } = spawnSync('bash', ['-c', probe], { encoding: 'utf8' });
   if (error) process.stdout.write(`bash was not run: ${error.message}\n`);
   else expect(stdout.trim()).toBe('webhooks');
+});
+
+describe('artifacts download', () => {
+  const env = () => ({ RUNHOOK_URL: receiver.url, RUNHOOK_TOKEN: 'rhs_1', RUNHOOK_ACCOUNT: '1' });
+  const workingFolder = process.cwd();
+  let target: string;
+  beforeEach(() => {
+    target = mkdtempSync(join(folder, 'download-'));
+    process.chdir(target);
+  });
+  afterEach(() => {
+    process.chdir(workingFolder);
+    receiver.respondWith(200);
+  });
+  const download = (...args: string[]) =>
+    run(['artifacts', 'download', '5', 'a/x.txt', ...args], { env: env() });
+  const respond = (body: string, headers: Record<string, string> = {}) =>
+    receiver.respondWith({ status: 200, headers, body });
+
+  test.each([[[]], [['--output', 'x.txt']]])('with %j leaves nothing if it is interrupted', async (args) => {
+    respond('hal', { 'content-length': '8', connection: 'close' });
+    expect((await download(...args)).code).toBe(1);
+    expect(readdirSync(target)).toEqual([]);
+    respond('complete');
+    expect(await download(...args)).toMatchObject({ code: 0, stderr: '' });
+    expect(readdirSync(target)).toEqual(['x.txt']);
+    expect(readFileSync('x.txt', 'utf8')).toBe('complete');
+  });
+
+  test('replaces an existing file only if it is named', async () => {
+    writeFileSync('x.txt', 'mine');
+    respond('theirs');
+    expect((await download()).code).toBe(1);
+    expect(readFileSync('x.txt', 'utf8')).toBe('mine');
+    expect((await download('--output', 'x.txt')).code).toBe(0);
+    expect(readFileSync('x.txt', 'utf8')).toBe('theirs');
+    expect(readdirSync(target)).toEqual(['x.txt']);
+  });
 });

@@ -31,7 +31,11 @@ export function artifactPath(
   accountId: number | undefined,
 ): string {
   if (accountId === undefined) throw new TypeError('an artifact needs account_id');
-  const segments = path.split('/').map(encodeURIComponent).join('/');
+  const parts = path.split('/');
+  // A URL resolves these: the call would go to another endpoint.
+  if (parts.some((part) => ['', '.', '..'].includes(part)))
+    throw new TypeError('the path of an artifact must have no empty segments, "." and ".."');
+  const segments = parts.map(encodeURIComponent).join('/');
   const query = step === undefined ? '' : `?step=${step}`;
   return `api/v2/accounts/${accountId}/runs/${runId}/artifacts/${segments}${query}`;
 }

@@ -163,6 +163,15 @@ describe('an artifact', () => {
     }
   });
 
+  test.each(['', '..', '../finish', 'a/../../b', './a', '/a', 'a//b', 'a/'])(
+    'of the path "%s" is not sent, because a URL would resolve the path',
+    async (path) => {
+      await expect(client.putArtifact({ runId: 5, path, content: 'x' })).rejects.toThrow(TypeError);
+      await expect(client.getArtifact({ runId: 5, path })).rejects.toThrow(TypeError);
+      expect(server.requests).toEqual([]);
+    },
+  );
+
   test('is returned unread, and an error is thrown as that of any call', async () => {
     queue.push({ status: 200, body: 'bytes' });
     const response = await client.getArtifact({ runId: 5, path: 'x.bin' });

@@ -44,7 +44,10 @@ export interface ClaimedRun {
   start(start: { engineVersion: string; startedAt?: Date }): Promise<void>;
   /** Reports steps while the run is in progress. */
   reportSteps(steps: readonly ReportedRunStep[]): Promise<void>;
-  /** Stores a file of the run, before `finish`, so that it is there when the end of the run is known. */
+  /**
+   * Stores a file of the run, before `finish`, so that it is there when the end of the run is known. Throws a TypeError for
+   * a path with an empty segment, `.` or `..`.
+   */
   uploadArtifact(path: string, content: Uint8Array): Promise<void>;
 }
 
@@ -159,8 +162,19 @@ function claimedRun(
       await api.call(`${path}/steps/`, { body: { run_steps: steps }, leaseToken });
     },
     async uploadArtifact(artifactPath, content) {
-      const encoded = artifactPath.split('/').map(encodeURIComponent).join('/');
-      await api.call(`${path}/artifacts/${encoded}`, { method: 'PUT', body: content, leaseToken });
+      await api.call(`${path}/artifacts/${encodedPath(artifactPath)}`, {
+        method: 'PUT',
+        body: content,
+        leaseToken,
+      });
     },
   };
+}
+
+function encodedPath(artifactPath: string): string {
+  const segments = artifactPath.split('/');
+  // A URL resolves these: the call would go to another endpoint.
+  if (segments.some((segment) => ['', '.', '..'].includes(segment)))
+    throw new TypeError('The path of an artifact must have no empty segments, "." and "..".');
+  return segments.map(encodeURIComponent).join('/');
 }

@@ -91,3 +91,12 @@ test('a run whose execution fails before its start is started, and ends as error
     ['artifacts/', {}],
   ]);
 });
+
+test('a file whose path a URL would resolve is not sent', async () => {
+  await execute(async (run) => {
+    for (const path of ['', '../finish', 'a/./b', 'a//b'])
+      await expect(run.uploadArtifact(path, Buffer.from('x'))).rejects.toThrow(TypeError);
+    return { status: 'success' };
+  });
+  expect(calls().map(([path]) => path)).toEqual(['finish/', 'artifacts/']);
+});

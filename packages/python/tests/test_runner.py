@@ -4,6 +4,7 @@ import json
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+import pytest
 from http_servers import Response, run_server
 
 from runhook import ApiError
@@ -104,3 +105,15 @@ def test_a_rejected_result_ends_the_run_as_errored() -> None:
     assert len(errors) == 1
     finishes = [fields["status"] for path, fields, _ in service.calls if path == "5/finish/"]
     assert finishes == ["success", "errored"]
+
+
+@pytest.mark.parametrize("path", ["", "../finish", "a/./b", "a//b"])
+def test_a_file_whose_path_a_proxy_would_resolve_is_not_sent(path: str) -> None:
+    def upload(run: ClaimedRun) -> RunResult:
+        with pytest.raises(ValueError, match="segments"):
+            run.upload_artifact(path, b"x")
+        return "success", None
+
+    service = Service()
+    assert run_client(service, upload) == []
+    assert [called for called, _, _ in service.calls] == ["5/finish/", "5/artifacts/"]

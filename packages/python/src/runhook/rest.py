@@ -130,7 +130,7 @@ class RestPublisher:
         Returns `path`, `step`, `bytes` and `sha256`. Upload before `finish_run`: clients read the files once it is reported.
         """
         query = "" if step is None else f"?step={step}"
-        url = f"/runs/{run_id}/artifacts/{quote(path)}{query}"
+        url = f"/runs/{run_id}/artifacts/{_quoted_path(path)}{query}"
         response: dict[str, Any] = self._call("PUT", url, content, {"Content-Type": "application/octet-stream"})
         return response
 
@@ -167,6 +167,13 @@ class RestPublisher:
             raise ApiUnavailableError(
                 0, "The server cannot be reached, or did not respond in time."
             ) from error
+
+
+def _quoted_path(path: str) -> str:
+    """Quotes the path of an artifact. Raises `ValueError` for segments that proxies resolve, which leads to another endpoint."""
+    if any(segment in ("", ".", "..") for segment in path.split("/")):
+        raise ValueError('the path of an artifact must have no empty segments, "." and ".."')
+    return quote(path)
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -9,10 +9,9 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional
-from urllib.parse import quote
 
 from runhook.errors import ApiError, ApiUnavailableError
-from runhook.rest import RestPublisher, RunOutcome
+from runhook.rest import RestPublisher, RunOutcome, _quoted_path
 from runhook.run_steps import RunStep
 
 _CLAIM_WAIT_SECONDS = 25
@@ -88,7 +87,7 @@ class ClaimedRun:
 
     def upload_artifact(self, path: str, content: bytes) -> None:
         """Stores a file of the run, so that it is there when the end of the run is known."""
-        self._report(f"artifacts/{quote(path)}", content)
+        self._report(f"artifacts/{_quoted_path(path)}", content)
 
     def finish(self, status: RunOutcome, message: str | None) -> None:
         """Ends the run as errored if the service rejects the result: otherwise it would be executed again and again."""
