@@ -304,6 +304,7 @@ function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCom
     param: (name) => [request.params[name] as string | string[]].flat().join('/'),
     query: request.query as ParsedRequest['query'],
     header: (name) => request.get(name),
+    isHead: request.method === 'HEAD',
     // A proxy may forward any text as the address of the client.
     clientAddress: isIP(reportedAddress) === 0 ? (request.socket.remoteAddress ?? '') : reportedAddress,
     secure: request.secure,
