@@ -93,6 +93,18 @@ test('deletes objects without a row after a day, the rests of interrupted writes
   expect(await readdir(orphanFolder)).toContain('README');
 });
 
+test('the table lists an object whose first part is missing', async () => {
+  const store = createTableStore(database.pool);
+  const key = newKey(3, 4);
+  await store.put(key, inChunks(new Uint8Array(600_000)), 600_000);
+  await database.pool.query('DELETE FROM artifact_contents WHERE object_id = $1 AND part = 0', [
+    key.objectId,
+  ]);
+  const listed: string[] = [];
+  for await (const page of store.list()) listed.push(...page.map(({ objectId }) => objectId));
+  expect(listed.filter((objectId) => objectId === key.objectId)).toHaveLength(1);
+});
+
 test('names of objects are parsed exactly', () => {
   const key = newKey(12, 345);
   expect(parseObjectName(objectName(key))).toEqual(key);
