@@ -26,7 +26,7 @@ import {
   UnavailableError,
   UnbatchedReportError,
 } from './errors.ts';
-import { type FileUpload, openUpload } from './file-upload.ts';
+import { type FileUpload, markUpload, openUpload } from './file-upload.ts';
 import {
   type Idempotency,
   NO_RECORDING,
@@ -74,6 +74,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
         const { method } = request;
         throw unservedMethodError(method, request.path) ?? new MethodNotAllowedError(method, allowed);
       }
+      if (isUpload(endpoint)) markUpload(request);
       const admit = () =>
         respondWithinDeadline(deadlineMs, new CommitGuard(), () =>
           admitCached(endpoint, dependencies, request, response),
