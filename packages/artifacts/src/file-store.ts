@@ -34,7 +34,8 @@ export function createFileStore(folder: string): ArtifactStore {
         const file = await openForWriting(partialPath);
         await writeAll(file, source.watch(content));
         await rename(partialPath, path);
-        await syncFolder(dirname(path));
+        // This write, or a concurrent one, has made the folders of the run and of the account.
+        for (const made of [dirname(path), dirname(dirname(path)), folder]) await syncFolder(made);
       } catch (error) {
         await rm(partialPath, { force: true }).catch(() => undefined);
         throw source.preferSourceError(storeError(error));
@@ -90,7 +91,7 @@ async function writeAll(file: FileHandle, content: AsyncIterable<Uint8Array>): P
   }
 }
 
-/** Makes the new name durable. */
+/** Makes new names in a folder durable. */
 async function syncFolder(path: string): Promise<void> {
   const handle = await open(path);
   try {

@@ -20,11 +20,15 @@ export interface S3Location {
   endpoint?: string | undefined;
   /** As resolved by the SDK when omitted. */
   region?: string | undefined;
+  /** {@link SILENCE_MAX_MS} when omitted. */
+  silenceMaxMs?: number | undefined;
 }
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Longest silence of a connection. Must exceed the time that a server takes to acknowledge a large object. */
+/** Longest time that the server is waited for. Must exceed the time that it takes to acknowledge a large object. */
 const SILENCE_MAX_MS = 30_000;
+/** Idle timeout of a connection. Must exceed the longest pause of a client that sends or receives a file (180 s). */
+const SOCKET_TIMEOUT_MS = 200_000;
 /** Must exceed the concurrent uploads and downloads of a process. */
 const SOCKETS_MAX = 200;
 const DELETE_SIZE_MAX = 1_000;
@@ -41,7 +45,7 @@ type Sdk = typeof import('@aws-sdk/client-s3');
  * Loads the SDK with the first call, since it takes tens of megabytes.
  */
 export function createS3Store(location: S3Location): ArtifactStore {
-  const { bucket: Bucket, prefix } = location;
+  const { bucket: Bucket, prefix, silenceMaxMs = SILENCE_MAX_MS } = location;
   let opened: Promise<{ sdk: Sdk; client: S3Client }> | null = null;
   const connect = () => {
     opened ??= openClient(location);
@@ -49,19 +53,30 @@ export function createS3Store(location: S3Location): ArtifactStore {
   };
   const keyOf = (key: ObjectKey) => `${prefix}${objectName(key)}`;
 
+  /** Calls the server, which must respond within the longest silence. */
+  async function call<T>(send: (options: { abortSignal: AbortSignal }) => Promise<T>): Promise<T> {
+    const abort = new AbortController();
+    const timer = setTimeout(() => abort.abort(), silenceMaxMs);
+    try {
+      return await send({ abortSignal: abort.signal });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   async function open(key: ObjectKey, range: ByteRange | null): Promise<Readable | null> {
     const { sdk, client } = await connect();
     const Range = range === null ? {} : { Range: `bytes=${range.start}-${range.end}` };
-    const found = await unlessMissing(
-      client.send(new sdk.GetObjectCommand({ Bucket, Key: keyOf(key), ...Range })),
-    );
+    const command = new sdk.GetObjectCommand({ Bucket, Key: keyOf(key), ...Range });
+    const found = await unlessMissing(call((options) => client.send(command, options)));
     return found && (found.Body as Readable);
   }
 
   async function deletePage(keys: readonly ObjectKey[]): Promise<void> {
     const { sdk, client } = await connect();
     const Delete = { Objects: keys.map((key) => ({ Key: keyOf(key) })), Quiet: true };
-    const { Errors = [] } = await translate(client.send(new sdk.DeleteObjectsCommand({ Bucket, Delete })));
+    const command = new sdk.DeleteObjectsCommand({ Bucket, Delete });
+    const { Errors = [] } = await translate(call((options) => client.send(command, options)));
     const [first] = Errors;
     if (first !== undefined)
       throw new ArtifactStoreError('unavailable', new Error(`${first.Code}: ${first.Message}`));
@@ -73,8 +88,9 @@ export function createS3Store(location: S3Location): ArtifactStore {
     async put(key, content, bytes) {
       const { sdk, client } = await connect();
       const source = new SourceMonitor();
-      const Body = Readable.from(source.watch(content), { objectMode: false });
       const abort = new AbortController();
+      const watch = new SilenceWatch(silenceMaxMs, () => abort.abort());
+      const Body = Readable.from(watch.exceptWaiting(source.watch(content)), { objectMode: false });
       // The client of the SDK does not notice that a body ends with an error.
       Body.on('error', () => abort.abort());
       try {
@@ -83,15 +99,15 @@ export function createS3Store(location: S3Location): ArtifactStore {
       } catch (error) {
         throw source.preferSourceError(storeError(error));
       } finally {
+        watch.stop();
         Body.destroy();
       }
     },
     open,
     async exists(key) {
       const { sdk, client } = await connect();
-      return (
-        (await unlessMissing(client.send(new sdk.HeadObjectCommand({ Bucket, Key: keyOf(key) })))) !== null
-      );
+      const command = new sdk.HeadObjectCommand({ Bucket, Key: keyOf(key) });
+      return (await unlessMissing(call((options) => client.send(command, options)))) !== null;
     },
     async delete(keys) {
       for (let start = 0; start < keys.length; start += DELETE_SIZE_MAX)
@@ -102,7 +118,7 @@ export function createS3Store(location: S3Location): ArtifactStore {
       let ContinuationToken: string | undefined;
       do {
         const command = new sdk.ListObjectsV2Command({ Bucket, Prefix: prefix, ContinuationToken });
-        const page = await translate(client.send(command));
+        const page = await translate(call((options) => client.send(command, options)));
         yield (page.Contents ?? []).flatMap(({ Key = '', LastModified }): StoredObject[] => {
           const key = parseObjectName(Key.slice(prefix.length));
           return key && LastModified ? [{ ...key, storedAt: LastModified }] : [];
@@ -115,6 +131,44 @@ export function createS3Store(location: S3Location): ArtifactStore {
       open?.client.destroy();
     },
   };
+}
+
+/** Calls `onSilence` when the server takes no data and does not respond; a client that sends nothing is not its fault. */
+class SilenceWatch {
+  readonly #silenceMaxMs: number;
+  readonly #onSilence: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
+
+  constructor(silenceMaxMs: number, onSilence: () => void) {
+    this.#silenceMaxMs = silenceMaxMs;
+    this.#onSilence = onSilence;
+    this.#start();
+  }
+
+  /** Passes the content on. While its next chunk is waited for, nothing is expected of the server. */
+  async *exceptWaiting(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+    clearTimeout(this.#timer);
+    try {
+      for await (const chunk of content) {
+        this.#start();
+        yield chunk;
+        clearTimeout(this.#timer);
+      }
+    } finally {
+      this.#start();
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  #start(): void {
+    clearTimeout(this.#timer);
+    if (!this.#isStopped) this.#timer = setTimeout(this.#onSilence, this.#silenceMaxMs);
+  }
 }
 
 async function openClient({ endpoint, region }: S3Location): Promise<{ sdk: Sdk; client: S3Client }> {
@@ -133,7 +187,7 @@ async function openClient({ endpoint, region }: S3Location): Promise<{ sdk: Sdk;
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
-      socketTimeout: SILENCE_MAX_MS,
+      socketTimeout: SOCKET_TIMEOUT_MS,
       httpAgent: { maxSockets: SOCKETS_MAX, keepAlive: true },
       httpsAgent: { maxSockets: SOCKETS_MAX, keepAlive: true },
     },

@@ -62,12 +62,13 @@ const HAS_PARTS = `
 const READ_PART = `
   SELECT content FROM artifact_contents
   WHERE account_id = $1 AND run_id = $2 AND object_id = $3 AND part = $4`;
+// A write that was deleted before its end may have left any part.
 const LIST_OBJECTS = `
-  SELECT account_id, run_id, object_id::text AS object_id,
+  SELECT DISTINCT ON (account_id, run_id, artifact_contents.object_id) account_id, run_id, object_id::text AS object_id,
     floor(extract(epoch FROM created_at) * 1000)::float8 AS created_ms
   FROM artifact_contents
-  WHERE (account_id, run_id, object_id) > ($1, $2, $3) AND part = 0
-  ORDER BY account_id, run_id, object_id LIMIT $4`;
+  WHERE (account_id, run_id, object_id) > ($1, $2, $3)
+  ORDER BY account_id, run_id, artifact_contents.object_id, part LIMIT $4`;
 
 const LISTED = {
   account_id: column.digits,

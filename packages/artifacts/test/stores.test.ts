@@ -1,6 +1,10 @@
+import { once } from 'node:events';
 import { mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Database, openDatabase } from '@runhook/database';
 import { createTestDatabase, type TestDatabase, WAIT_TIMEOUT_MS } from '@runhook/testing';
@@ -67,6 +71,37 @@ test('an S3 server that cannot be reached is an unavailable store', async () => 
   await store.close();
 });
 
+test('a silent S3 server is an unavailable store, and a silent client is not', async () => {
+  process.env.AWS_ACCESS_KEY_ID ??= 'key';
+  process.env.AWS_SECRET_ACCESS_KEY ??= 'secret';
+  const server = createServer((request, response) => {
+    if (request.url?.includes('/1/7/')) request.resume().on('end', () => response.end());
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const silenceMaxMs = 300;
+  const store = createS3Store({ bucket: 'b', prefix: '', endpoint, region: 'us-east-1', silenceMaxMs });
+  async function* slowly() {
+    yield Buffer.alloc(70_000);
+    await setTimeout(3 * silenceMaxMs);
+    yield Buffer.alloc(30_000);
+  }
+  await store.put(newKey(1, 7), slowly(), 100_000);
+  const silent = newKey(1, 8);
+  const results = await Promise.allSettled([
+    store.put(silent, inChunks(new Uint8Array(100_000)), 100_000),
+    // More than the connection buffers.
+    store.put(silent, inChunks(new Uint8Array(30_000_000)), 30_000_000),
+    store.open(silent, null),
+    store.exists(silent),
+  ]);
+  for (const result of results)
+    expect(result).toMatchObject({ status: 'rejected', reason: { code: 'artifact_store_unavailable' } });
+  await store.close();
+  server.closeAllConnections();
+  server.close();
+});
+
 test('deletes objects without a row after a day, the rests of interrupted writes included', async () => {
   const orphanFolder = await mkdtemp(join(folder, 'orphans-'));
   const store = createFileStore(orphanFolder);
@@ -91,6 +126,18 @@ test('deletes objects without a row after a day, the rests of interrupted writes
   expect(await store.exists(young)).toBe(true);
   expect(await store.exists(orphan)).toBe(false);
   expect(await readdir(orphanFolder)).toContain('README');
+});
+
+test('the table lists an object whose first part is missing', async () => {
+  const store = createTableStore(database.pool);
+  const key = newKey(3, 4);
+  await store.put(key, inChunks(new Uint8Array(600_000)), 600_000);
+  await database.pool.query('DELETE FROM artifact_contents WHERE object_id = $1 AND part = 0', [
+    key.objectId,
+  ]);
+  const listed: string[] = [];
+  for await (const page of store.list()) listed.push(...page.map(({ objectId }) => objectId));
+  expect(listed.filter((objectId) => objectId === key.objectId)).toHaveLength(1);
 });
 
 test('names of objects are parsed exactly', () => {

@@ -142,12 +142,12 @@ async function download(
   const headers = fileHeaders(file);
   if (matchesEtag(request.header('if-none-match'), etag))
     return { code: 304, data: null, headers, file: { content: null } };
+  const sized = { ...headers, 'content-length': String(file.bytes) };
+  // RFC 9110 defines ranges for GET alone.
+  if (request.isHead) return { code: 200, data: null, headers: sized, file: { content: null } };
   const range = rangeOf(request, file, etag);
   const content = await artifacts.open(accountId, runId, file, range);
-  if (range === null) {
-    const sized = { ...headers, 'content-length': String(file.bytes) };
-    return { code: 200, data: null, headers: sized, file: { content } };
-  }
+  if (range === null) return { code: 200, data: null, headers: sized, file: { content } };
   const { start, end } = range;
   const partial = {
     ...headers,

@@ -24,6 +24,8 @@ export interface ParsedRequest {
   /** The body of an endpoint whose `bodyType` is `file`, instead of `body`. */
   file?: FileUpload | undefined;
   header(name: string): string | undefined;
+  /** Whether the method is HEAD, which a GET endpoint answers without its body. */
+  isHead: boolean;
   /** IPv4 or IPv6, as reported by trusted proxies. */
   clientAddress: string;
   /** Whether the request came over https, as reported by trusted proxies. */

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import type { Request, Response } from 'express';
 import {
@@ -26,6 +27,18 @@ export interface FileUpload {
  * spent waiting for the client counts, since a slow store must not reject it.
  */
 const UPLOAD_PACE = { graceMs: 15_000, bytesPerSecond: 64 * 1024 };
+
+const uploads = new WeakSet<IncomingMessage>();
+
+/** Marks a request that uploads a file, so that it may send the file to its end if it is rejected before. */
+export function markUpload(request: IncomingMessage): void {
+  uploads.add(request);
+}
+
+/** Returns the time in milliseconds in which a client of the slowest pace sends the file; 0 for a request without one. */
+export function fileTransferMs(request: IncomingMessage): number {
+  return uploads.has(request) ? transferMs(Number(request.headers['content-length'] ?? 0)) : 0;
+}
 
 /** Checks the headers of an upload. Throws a 411, 413 or 415 before the body is read. */
 export function openUpload(

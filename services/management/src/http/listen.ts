@@ -19,6 +19,7 @@ import {
   MethodNotAllowedError,
   RequestTimeoutError,
 } from './errors.ts';
+import { fileTransferMs } from './file-upload.ts';
 import type { Log } from './request-telemetry.ts';
 
 /** Maximum times that a client may take, in milliseconds. */
@@ -27,11 +28,13 @@ export interface ClientTimeouts {
   headersMs: number;
   /** For a complete request. Must exceed the deadlines of `readBody` and of an upload, whose responses are more specific. */
   requestMs: number;
-  /** For the rest of a body after the response was sent without it. */
+  /** For the rest of a body after the response was sent without it; for that of a file, for a part of it. */
   lingerMs: number;
 }
 
 const CLIENT_TIMEOUTS: ClientTimeouts = { headersMs: 10_000, requestMs: 1_200_000, lingerMs: 2_000 };
+/** Longest time for the rest of a file, and the number of connections that may take more than `lingerMs`. */
+const FILE_LINGER = { maxMs: 30_000, connectionsMax: 64 };
 /** Interval between two checks for clients that exceed these times. */
 const CHECK_INTERVAL_MS = 1_000;
 /**
@@ -102,6 +105,7 @@ function serve(
   serveOptions: { log: Log; lingerMs: number },
 ): void {
   const { log, lingerMs } = serveOptions;
+  const lingering = new Set<Socket>();
   const pendingResponses = new WeakMap<Duplex, ServerResponse>();
   const handleRequest = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
@@ -110,7 +114,7 @@ function serve(
     response.once('close', () => {
       if (pendingResponses.get(socket) === response) pendingResponses.delete(socket);
     });
-    closeUnreadBody(request, response, lingerMs);
+    closeUnreadBody(request, response, { lingerMs, lingering, isStopping: () => !server.listening });
     listener(request, response as Parameters<RequestListener>[1]);
   };
   server
@@ -130,9 +134,15 @@ function serve(
 
 /**
  * Allows a client that writes before it reads a short time to send the rest of its body, which is ignored, and then
- * closes the connection. Otherwise a rejected client would occupy it for the deadline of a body.
+ * closes the connection. Otherwise a rejected client would occupy it for the deadline of a body. Few clients may take
+ * longer to send the rest of a file, as long as it arrives.
  */
-function closeUnreadBody(request: IncomingMessage, response: ServerResponse, lingerMs: number): void {
+function closeUnreadBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  linger: { lingerMs: number; lingering: Set<Socket>; isStopping: () => boolean },
+): void {
+  const { lingerMs, lingering, isStopping } = linger;
   const { socket } = request;
   response.once('finish', () => {
     if (request.complete) return;
@@ -140,8 +150,24 @@ function closeUnreadBody(request: IncomingMessage, response: ServerResponse, lin
     // does not flow while an iterator, which may be waiting for data, listens for it.
     request.removeAllListeners('readable');
     request.resume();
-    const timer = setTimeout(() => request.complete || socket.destroy(), lingerMs);
+    const mayStay = lingering.size < FILE_LINGER.connectionsMax;
+    const fileMs = mayStay ? Math.min(fileTransferMs(request), FILE_LINGER.maxMs) : 0;
+    if (fileMs > 0) lingering.add(socket);
+    const endMs = performance.now() + fileMs;
+    let { bytesRead } = socket;
+    const timer = setInterval(() => {
+      const isSending = socket.bytesRead > bytesRead && performance.now() < endMs && !isStopping();
+      ({ bytesRead } = socket);
+      if (isSending && !request.complete) return;
+      if (!request.complete) socket.destroy();
+      stop();
+    }, lingerMs);
     timer.unref();
+    const stop = () => {
+      clearInterval(timer);
+      lingering.delete(socket);
+    };
+    request.once('close', stop);
   });
 }
 

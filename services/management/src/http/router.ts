@@ -26,7 +26,7 @@ import {
   UnavailableError,
   UnbatchedReportError,
 } from './errors.ts';
-import { type FileUpload, openUpload } from './file-upload.ts';
+import { type FileUpload, markUpload, openUpload } from './file-upload.ts';
 import {
   type Idempotency,
   NO_RECORDING,
@@ -74,6 +74,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
         const { method } = request;
         throw unservedMethodError(method, request.path) ?? new MethodNotAllowedError(method, allowed);
       }
+      if (isUpload(endpoint)) markUpload(request);
       const admit = () =>
         respondWithinDeadline(deadlineMs, new CommitGuard(), () =>
           admitCached(endpoint, dependencies, request, response),
@@ -311,6 +312,7 @@ function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCom
     param: (name) => [request.params[name] as string | string[]].flat().join('/'),
     query: request.query as ParsedRequest['query'],
     header: (name) => request.get(name),
+    isHead: request.method === 'HEAD',
     // A proxy may forward any text as the address of the client.
     clientAddress: isIP(reportedAddress) === 0 ? (request.socket.remoteAddress ?? '') : reportedAddress,
     secure: request.secure,

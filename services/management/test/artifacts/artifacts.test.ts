@@ -132,6 +132,11 @@ test('a file is stored, listed and returned as it was sent, to be saved and not 
   }
   const head = await send('HEAD', `${run}artifacts/a/target.bin`);
   expect([head.status, head.headers['content-length'], head.body.length]).toEqual([200, '1000000', 0]);
+  // RFC 9110 defines ranges of GET alone.
+  for (const range of ['bytes=0-4', 'bytes=1000000-']) {
+    const ranged = await send('HEAD', `${run}artifacts/a/target.bin`, null, { range });
+    expect([ranged.status, ranged.headers['content-length']]).toEqual([200, '1000000']);
+  }
 });
 
 test.each([
@@ -295,10 +300,12 @@ test('an invalid upload is rejected with the reason before its body is read', as
     const response = await send('PUT', path, body, headers);
     return [response.status, envelope(response).status.user_message];
   };
-  expect(await reason(Buffer.from('x'), { 'content-encoding': 'gzip' })).toEqual([
-    415,
-    'A file must be sent without Content-Encoding.',
-  ]);
+  const compressed = await send('PUT', path, Buffer.from('x'), { 'content-encoding': 'gzip' });
+  expect([compressed.status, compressed.headers['accept-encoding']]).toEqual([415, 'identity']);
+  expect(envelope(compressed).status.user_message).toContain('must not be compressed');
+  expect(
+    (await send('PUT', `${await newRun()}artifacts/x`, MANIFEST, { 'content-encoding': 'Identity' })).status,
+  ).toBe(201);
   expect(await reason(null, { 'transfer-encoding': 'chunked' })).toEqual([
     411,
     'Content-Length is required.',

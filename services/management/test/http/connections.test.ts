@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '@runhook/testing';
+import { markUpload } from '../../src/http/file-upload.ts';
 import { listen } from '../../src/http/listen.ts';
 import {
   failure,
@@ -147,6 +149,36 @@ test('Expect: 100-continue gets a 100 only if the request is admitted', async ()
   expect(await exchange(`${create(byToken(), ...expectHeaders)}{}`)).toMatch(
     /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /,
   );
+});
+
+test('a client may send the rest of a rejected file for longer than that of another body, while it arrives', async () => {
+  const log = { info() {}, warn() {}, error() {} };
+  const lingerMs = 600;
+  const handleRequest = (request: IncomingMessage, response: ServerResponse) => {
+    if (request.url === '/file') markUpload(request);
+    response.end(request.url);
+  };
+  const options = { host: '127.0.0.1', port: 0, log, clientTimeouts: { lingerMs } };
+  const server = await listen(handleRequest, options);
+  const socket = connect(server.port, '127.0.0.1');
+  let received = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    received += chunk;
+  });
+  socket.write(head('PUT /file HTTP/1.1', 'Host: a', 'Content-Length: 400000'));
+  await eventually(async () => expect(received).toMatch(/\/file$/));
+  for (let part = 1; part <= 4; part += 1) {
+    await setTimeout(lingerMs / 2);
+    socket.write('x'.repeat(100_000));
+  }
+  // The connection is usable, and closed after the rest of a body that is no file, or does not arrive.
+  socket.write(head('PUT /other HTTP/1.1', 'Host: a', 'Content-Length: 400000'));
+  await once(socket, 'close');
+  expect(received).toMatch(/\/other$/);
+  const silent = connect(server.port, '127.0.0.1').resume();
+  silent.write(head('PUT /file HTTP/1.1', 'Host: a', 'Content-Length: 400000'));
+  await once(silent, 'close');
+  await server.close();
 });
 
 test('an idle keep-alive connection does not retain its last response', async () => {
