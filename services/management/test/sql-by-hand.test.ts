@@ -40,6 +40,7 @@ const BY_HAND: Record<string, string> = {
     'this runs for each request of a job runner, where Prisma Client takes three times the CPU.',
   'identity/token-uses.ts':
     'also runs where only runs are reported, and Prisma Client would load its query compiler there.',
+  'jobs/job-writes.ts': 'locks a row that may not change.',
   'oidc/identities.ts': 'leases and due times by PostgreSQL’s clock, which all processes share.',
   'runs/list-runs.ts': 'runs are read with the columns that the hot path uses.',
   'runs/published-events.ts':

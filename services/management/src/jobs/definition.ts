@@ -2,6 +2,7 @@
  * The fields of a job that only its runner and clients of this API family interpret (docs/contract.md#jobs): Runhook
  * stores them and starts nothing by them. The record has those that were set; the others have defaults.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { configuredText, isIntegerId } from '@runhook/contract';
 import type { Prisma } from '@runhook/database/prisma';
 import Joi from 'joi';
@@ -93,10 +94,31 @@ function defaultJobType(triggers: JobDefinition['triggers']): JobDefinition['job
   return triggers.schedule ? 'scheduled' : 'other';
 }
 
-/** Replaces the fields that the changes have; null stands for the default, which is not stored. */
-export function mergeDefinition(stored: Prisma.JsonValue, changes: DefinitionChanges): StoredDefinition {
-  const merged = { ...(stored as StoredDefinition | null), ...changes };
-  return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null));
+/** Returns the fields of a new job; null if it has none. A field that is null has its default, which is not stored. */
+export function newDefinition(fields: DefinitionChanges): StoredDefinition | null {
+  const set = Object.entries(fields).filter(([, value]) => value !== null);
+  return set.length === 0 ? null : Object.fromEntries(set);
+}
+
+/**
+ * Replaces the fields that the changes have; null stands for the default. A field with the value that it has anyway is
+ * not set, because clients send the response of a GET back with all defaults.
+ * @param stored column `definition`
+ */
+export function mergeDefinition(
+  stored: Prisma.JsonValue,
+  { job_type, ...changes }: DefinitionChanges,
+): StoredDefinition | null {
+  const merged = newDefinition({ ...(stored as StoredDefinition | null), ...differing(stored, changes) });
+  // The default of the type depends on the triggers.
+  return newDefinition({ ...merged, ...differing(merged as Prisma.JsonValue, { job_type }) });
+}
+
+function differing(stored: Prisma.JsonValue, changes: Record<string, unknown>): DefinitionChanges {
+  const present: Record<string, unknown> = { ...definitionOf(stored) };
+  const isChange = ([field, value]: [string, unknown]) =>
+    value !== undefined && !isDeepStrictEqual(value, present[field]);
+  return Object.fromEntries(Object.entries(changes).filter(isChange));
 }
 
 /** Fields of a request; those that it does not have are missing. */

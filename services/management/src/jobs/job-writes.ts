@@ -1,7 +1,9 @@
+// SQL by hand: locks a row that may not change.
+import { isDeepStrictEqual } from 'node:util';
 import { findOrCreateEnvironment, findOrCreateProject } from '@runhook/database';
-import type { Prisma } from '@runhook/database/prisma';
+import { Prisma } from '@runhook/database/prisma';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
-import { mergeDefinition } from './definition.ts';
+import { mergeDefinition, newDefinition, type StoredDefinition } from './definition.ts';
 import type { JobRequest, ParentReference } from './job-request.ts';
 import { JOB_ROWS, type JobRow } from './job-response.ts';
 import type { NamedRow } from './project-response.ts';
@@ -19,20 +21,19 @@ export async function insertJob(
   if ((await transaction.job.count({ where: { accountId, deletedAt: null } })) >= jobsMax)
     throw new ConflictError(`The account has ${jobsMax} jobs, the maximum.`);
   const parents = await findParents(transaction, accountId, { project, environment }, null);
-  const stored = mergeDefinition(null, definition);
   const created = await transaction.job.create({
     data: {
       accountId,
       name,
       projectId: parents.project.id,
       environmentId: parents.environment.id,
-      ...(Object.keys(stored).length > 0 && { definition: toJson(stored) }),
+      definition: toJson(newDefinition(definition)),
     },
   });
   return { ...created, ...parents };
 }
 
-/** Replaces the fields that the request has. Throws a 404 for an unknown or deleted job. */
+/** Replaces the fields that the request has; changes nothing if the job has their values. Throws a 404 for an unknown or deleted job. */
 export async function updateJob(
   transaction: Transaction,
   key: JobKey,
@@ -40,27 +41,23 @@ export async function updateJob(
 ): Promise<JobRow> {
   const { accountId, id } = key;
   // Locks the job, so that a concurrent change of other fields is not lost.
-  const { count } = await transaction.job.updateMany({
-    where: { ...key, deletedAt: null },
-    data: { updatedAt: new Date() },
-  });
-  if (count === 0) throw new NotFoundError();
+  const locked = await transaction.$queryRaw<unknown[]>`
+    SELECT id FROM jobs WHERE account_id = ${accountId} AND id = ${id} AND deleted_at IS NULL FOR UPDATE`;
+  if (locked.length === 0) throw new NotFoundError();
   const stored = await transaction.job.findUniqueOrThrow({ where: { id }, include: JOB_ROWS });
   const parents = await findParents(transaction, accountId, { project, environment }, stored);
+  const merged = mergeDefinition(stored.definition, definition);
   // Names and ids only if they differ: each change of these makes all processes read their cached callers again.
-  return await transaction.job.update({
-    where: { id },
-    data: {
-      ...(name !== undefined && name !== stored.name && { name }),
-      ...(parents.project.id !== stored.projectId && { projectId: parents.project.id }),
-      ...(parents.environment.id !== stored.environmentId && { environmentId: parents.environment.id }),
-      ...(Object.keys(definition).length > 0 && {
-        definition: toJson(mergeDefinition(stored.definition, definition)),
-      }),
-      ...(isDeleted && { deletedAt: new Date() }),
-    },
-    include: JOB_ROWS,
-  });
+  const changes = {
+    ...(name !== undefined && name !== stored.name && { name }),
+    ...(parents.project.id !== stored.projectId && { projectId: parents.project.id }),
+    ...(parents.environment.id !== stored.environmentId && { environmentId: parents.environment.id }),
+    ...(!isDeepStrictEqual(merged, stored.definition) && { definition: toJson(merged) }),
+    ...(isDeleted && { deletedAt: new Date() }),
+  };
+  if (Object.keys(changes).length === 0) return stored;
+  const data = { ...changes, updatedAt: new Date() };
+  return await transaction.job.update({ where: { id }, data, include: JOB_ROWS });
 }
 
 /** Hides the job; its runs keep it. Throws a 404 for an unknown or deleted job. */
@@ -97,7 +94,8 @@ export async function webhooksOf(
   });
 }
 
-const toJson = (definition: object) => definition as Prisma.InputJsonObject;
+const toJson = (definition: StoredDefinition | null) =>
+  definition === null ? Prisma.DbNull : (definition as Prisma.InputJsonObject);
 
 async function findParents(
   transaction: Transaction,

@@ -135,11 +135,25 @@ describe('a new job', () => {
 describe('a change of a job', () => {
   test('accepts the response of a GET, which changes nothing', async () => {
     const related = await get('?include_related=["project","environment","most_recent_run"]');
-    const { updated_at: _, ...before } = await get();
+    const before = await get();
+    const stored = () => server.database.prisma.job.findUnique({ where: { id: BigInt(job.id) } });
     const { status, json } = await update(related);
-    const { updated_at, ...after } = json.data;
-    expect({ status, after }).toEqual({ status: 200, after: before });
-    expect(updated_at >= before.created_at).toBe(true);
+    expect({ status, after: json.data }).toEqual({ status: 200, after: before });
+    expect(await stored()).toMatchObject({ definition: null, updatedAt: null });
+    // The type is not set, so that it depends on the triggers.
+    await update({ triggers: { schedule: true } });
+    expect(await get()).toMatchObject({ job_type: 'scheduled' });
+    expect(await stored()).toMatchObject({ updatedAt: expect.any(Date) });
+    await update(before);
+    expect(await get()).toMatchObject({ triggers: before.triggers, job_type: 'other' });
+    await update({ triggers: null });
+    expect(await stored()).toMatchObject({ definition: null });
+  });
+
+  test('sets a type that is not the default by the triggers of the same change', async () => {
+    const type = 'other';
+    const { json } = await update({ triggers: { schedule: true }, job_type: type });
+    expect(json.data.job_type).toBe(type);
   });
 
   test('replaces the fields that it has and no others, and null stands for the default', async () => {
