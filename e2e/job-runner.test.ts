@@ -34,6 +34,13 @@ const WAIT_SCRIPT = `
   console.log('started');
   setInterval(() => require('node:fs').existsSync(process.argv[1]) && process.exit(), 20)`;
 
+/** Writes into the folder of its argument a file that the service stores, and one with an invalid name. */
+const WRITE_SCRIPT = `
+  const { mkdirSync, writeFileSync } = require('node:fs');
+  mkdirSync(process.argv[1], { recursive: true });
+  for (const [name, content] of [['a b.txt', 'x'], ['stored.txt', 'x']])
+    writeFileSync(process.argv[1] + '/' + name, content);`;
+
 interface Runner {
   process: ChildProcess;
   errors(): string;
@@ -56,7 +63,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
   let queueUrl: string;
   let accountId: number;
   let token: string;
-  const jobs: Record<'quick' | 'failing' | 'waiting', number> = { quick: 0, failing: 0, waiting: 0 };
+  const jobs = { quick: 0, failing: 0, waiting: 0, writing: 0 };
   const closers: (() => Promise<unknown>)[] = [];
   const runners: ChildProcess[] = [];
 
@@ -78,7 +85,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
       name: 'test',
       permissionSets: ['account_admin'],
     }));
-    for (const name of ['quick', 'failing', 'waiting'] as const) {
+    for (const name of ['quick', 'failing', 'waiting', 'writing'] as const) {
       const parents = { projectName: 'Analytics', environmentName: 'Production' };
       jobs[name] = (await createJob(prisma, { accountId, name, ...parents })).id;
     }
@@ -108,6 +115,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
   });
 
   const release = () => join(folder, 'release');
+  const artifacts = () => join(folder, 'artifacts');
 
   async function writeJobs(): Promise<void> {
     const node = (script: string, ...args: string[]) => [process.execPath, '-e', script, ...args];
@@ -121,6 +129,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
           steps: [node('console.error("3 rows have no customer"); process.exit(3)'), 'echo x'],
         },
         [jobs.waiting]: { steps: [node(WAIT_SCRIPT, release())] },
+        [jobs.writing]: { steps: [node(WRITE_SCRIPT, artifacts())], artifacts: artifacts() },
       },
     };
     await writeFile(join(folder, 'jobs.json'), JSON.stringify(content));
@@ -231,6 +240,26 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
     expect((await read(forbidden)).status_message).toContain('may not execute "rm"');
   });
 
+  /** Runs the job that writes files which the service refuses. */
+  async function expectRefusals(): Promise<void> {
+    const runId = await trigger('writing');
+    await hasStatus(runId, 10);
+    expect((await read(runId)).run_steps).toMatchObject([
+      { index: 1, status: 10 },
+      {
+        index: 2,
+        name: 'Upload artifacts',
+        logs: expect.stringContaining('a b.txt: '),
+      },
+    ]);
+    expect(await call('GET', '/api/v2', `/runs/${runId}/artifacts/`)).toEqual(['stored.txt']);
+  }
+
+  test('a run keeps its result if the service refuses some of its files', async () => {
+    startRunner();
+    await expectRefusals();
+  });
+
   // The runner in Python uses REST only.
   const python = findPython();
   (hasQueue || python === null ? test.skip : test)('in Python executes, fails and cancels runs', async () => {
@@ -258,6 +287,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
     await received(failing, ['started', 'errored', 'completed']);
     await received(waiting, ['started']);
     expect(runner.errors()).toBe('');
+    await expectRefusals();
   });
 
   test('another runner finishes the run of one that hangs, which gets a 409 when it returns', async () => {

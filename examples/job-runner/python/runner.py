@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from runhook import command_step_name
+from runhook import ApiError, command_step_name
 from runhook.runner import ClaimedRun, RunnerClient, RunResult
 
 MESSAGE_CHARACTERS_MAX = 2_000
@@ -45,10 +45,13 @@ def execute(jobs: dict[str, Any], run: ClaimedRun) -> RunResult:
     job = jobs["jobs"][str(run.run["job_id"])]
     started_at = datetime.now(timezone.utc)
     run.start(jobs.get("engineVersion", sys.version.split()[0]), now())
-    failure = execute_steps(run, commands_of(jobs, job, run.execute_steps))
+    commands = commands_of(jobs, job, run.execute_steps)
+    failure = execute_steps(run, commands)
     # Before the end of the run is reported: a client that sees it may ask for the files at once, and only once.
     if not run.lost.is_set() and "artifacts" in job:
-        upload_artifacts(run, Path(job["artifacts"]), started_at)
+        refusals = upload_artifacts(run, Path(job["artifacts"]), started_at)
+        if refusals:
+            report_refusals(run, len(commands) + 1, refusals)
     return ("success", None) if failure is None else ("errored", failure)
 
 
@@ -116,11 +119,37 @@ def environment_of(run: ClaimedRun) -> dict[str, str]:
     return {**own, **{f"DBT_ENV_CUSTOM_ENV_{name}": str(value) for name, value in metadata.items()}}
 
 
-def upload_artifacts(run: ClaimedRun, folder: Path, since: datetime) -> None:
-    """Uploads the files that the run has written, by their paths below the folder."""
+def upload_artifacts(run: ClaimedRun, folder: Path, since: datetime) -> list[str]:
+    """Uploads the files that the run has written, by their paths below the folder; returns a line for each refused one."""
+    refusals = list[str]()
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.stat().st_mtime >= since.timestamp():
-            run.upload_artifact(file.relative_to(folder).as_posix(), file.read_bytes())
+            path = file.relative_to(folder).as_posix()
+            try:
+                run.upload_artifact(path, file.read_bytes())
+            except ApiError as error:
+                if not is_refusal(error):
+                    raise
+                refusals.append(f"{path}: {error.user_message}")
+    return refusals
+
+
+def is_refusal(error: ApiError) -> bool:
+    """An invalid path, a file that is too large, or a used quota: the run has its result nevertheless."""
+    # 0: urllib may not read the response if the connection of a file that is too large is closed while it sends.
+    return error.status in (0, 400, 409, 413) and not error.lease_lost
+
+
+def report_refusals(run: ClaimedRun, index: int, refusals: Sequence[str]) -> None:
+    """Reports the files that were not stored as a step of their own, unless the quota of steps is used as well."""
+    logs = "\n".join(["These files were not stored:", *refusals, ""])
+    print(logs, end="", file=sys.stderr, flush=True)
+    step: dict[str, Any] = {"index": index, "name": "Upload artifacts", "status": ERROR, "logs": logs}
+    try:
+        run.report_steps([{**step, "started_at": now(), "finished_at": now()}])
+    except ApiError as error:
+        if not is_refusal(error):
+            raise
 
 
 def now() -> str:

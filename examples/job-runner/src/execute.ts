@@ -1,6 +1,12 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import { type ClaimedRun, commandStepName, type ReportedRunStep, type RunResult } from '@runhook/publisher';
+import {
+  type ClaimedRun,
+  commandStepName,
+  type ReportedRunStep,
+  RunnerApiError,
+  type RunResult,
+} from '@runhook/publisher';
 import { type Command, commandsOf, type JobCommands, type JobsFile } from './jobs.ts';
 import { runCommand } from './run-command.ts';
 
@@ -19,7 +25,10 @@ export async function executeRun(file: JobsFile, run: ClaimedRun): Promise<RunRe
   const commands = commandsOf(file, job, run.executeSteps);
   const failure = await executeSteps(run, commands);
   // Before the end of the run is reported: a client that sees it may ask for the files at once, and only once.
-  if (!run.signal.aborted && job.artifacts !== undefined) await uploadArtifacts(run, job, startedAt);
+  if (!run.signal.aborted && job.artifacts !== undefined) {
+    const refusals = await uploadArtifacts(run, job, startedAt);
+    if (refusals.length > 0) await reportRefusals(run, commands.length + 1, refusals);
+  }
   return failure === null ? { status: 'success' } : { status: 'errored', statusMessage: failure };
 }
 
@@ -70,12 +79,43 @@ function environmentOf(run: ClaimedRun): NodeJS.ProcessEnv {
   return env;
 }
 
-/** Uploads the files that the run has written, by their paths below the folder. */
-async function uploadArtifacts(run: ClaimedRun, { artifacts = '' }: JobCommands, since: Date): Promise<void> {
+/**
+ * Uploads the files that the run has written, by their paths below the folder. Returns a line for each file that the
+ * service refuses.
+ */
+async function uploadArtifacts(
+  run: ClaimedRun,
+  { artifacts = '' }: JobCommands,
+  since: Date,
+): Promise<string[]> {
+  const refusals: string[] = [];
   const entries = await readdir(artifacts, { recursive: true, withFileTypes: true }).catch(() => []);
   for (const entry of entries) {
     const file = join(entry.parentPath, entry.name);
     if (!entry.isFile() || (await stat(file)).mtime < since) continue;
-    await run.uploadArtifact(relative(artifacts, file).split(sep).join('/'), await readFile(file));
+    const path = relative(artifacts, file).split(sep).join('/');
+    try {
+      await run.uploadArtifact(path, await readFile(file));
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      refusals.push(`${path}: ${error.message}`);
+    }
   }
+  return refusals;
+}
+
+/** An invalid path, a file that is too large, or a used quota: the run has its result nevertheless. */
+function isRefusal(error: unknown): error is RunnerApiError {
+  return error instanceof RunnerApiError && [400, 409, 413].includes(error.status) && !error.isLeaseLost;
+}
+
+/** Reports the files that were not stored as a step of their own, unless the quota of steps is used as well. */
+async function reportRefusals(run: ClaimedRun, index: number, refusals: readonly string[]): Promise<void> {
+  const logs = `These files were not stored:\n${refusals.join('\n')}\n`;
+  process.stderr.write(logs);
+  const at = new Date().toISOString();
+  const step = { index, name: 'Upload artifacts', status: ERROR, started_at: at, finished_at: at, logs };
+  await run.reportSteps([step]).catch((error: unknown) => {
+    if (!isRefusal(error)) throw error;
+  });
 }
