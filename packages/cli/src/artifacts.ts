@@ -90,7 +90,7 @@ const download: Command<DownloadOptions> = {
 };
 
 /**
- * Writes a file under another name beside it until it is complete, so that an interrupted download leaves nothing. A
+ * Writes a file under another name in its folder until it is complete, so that an interrupted download leaves nothing. A
  * target that is no regular file, such as a pipe, is written at once. @param isReplaced whether the file may exist
  */
 async function writeComplete(

@@ -62,7 +62,7 @@ export interface RunStepsTarget {
   /** Maximum sum of `storedBytes` of the account. */
   accountBytesMax: number;
   /** Whether steps on record that have ended are not replaced: always, or not by those in progress; omitted for never. */
-  keepsEnded?: 'always' | 'from_progress' | undefined;
+  retainsEnded?: 'always' | 'from_progress' | undefined;
 }
 
 // Locks the row, so that writes of an account's steps follow each other and none exceeds a limit.
@@ -99,13 +99,13 @@ const UPSERT_STEPS = `
 const SET_USAGE = 'UPDATE run_steps_usage SET bytes = $2 WHERE account_id = $1';
 
 /**
- * Stores steps of a run, and replaces those with the same index, except by `keepsEnded`. Safe to repeat. The caller has locked the run if its
+ * Stores steps of a run, and replaces those with the same index, except by `retainsEnded`. Safe to repeat. The caller has locked the run if its
  * state matters.
  * @throws RunStepsLimitError; the transaction must then be rolled back
  */
 export async function saveRunSteps(
   transaction: Transaction,
-  { accountId, runId, accountBytesMax, keepsEnded }: RunStepsTarget,
+  { accountId, runId, accountBytesMax, retainsEnded }: RunStepsTarget,
   reported: readonly CompressedRunStep[],
 ): Promise<void> {
   if (reported.length === 0) return;
@@ -122,9 +122,9 @@ export async function saveRunSteps(
     [accountId, runId],
   );
   const ended = new Set(sizes.filter(({ status }) => isFinalRunStatus(status)).map(({ index }) => index));
-  const isKept = ({ index, status }: CompressedRunStep) =>
-    ended.has(index) && (keepsEnded === 'always' || !isFinalRunStatus(status));
-  const steps = keepsEnded !== undefined ? reported.filter((step) => !isKept(step)) : reported;
+  const isRetained = ({ index, status }: CompressedRunStep) =>
+    ended.has(index) && (retainsEnded === 'always' || !isFinalRunStatus(status));
+  const steps = retainsEnded !== undefined ? reported.filter((step) => !isRetained(step)) : reported;
   if (steps.length === 0) return;
   const indexes = new Set(steps.map(({ index }) => index));
   const remaining = sizes.filter(({ index }) => !indexes.has(index));

@@ -36,7 +36,7 @@ const END_REQUESTS = `
 
 // Repeated each minute, because the queue may have lost its jobs; a job that it has is not added twice. The first time is
 // left to the process that triggered the run, for a few seconds. Repetitions come last, those not made for longest first:
-// otherwise an account with many runs that nobody claims would delay those of all others.
+// otherwise an account with many unclaimed runs would delay those of all others.
 const SELECT_UNQUEUED = `
   SELECT account_id, run_id, job_id, attempts FROM run_requests
   WHERE ended_at IS NULL AND (lease_expires_at IS NULL OR lease_expires_at <= now())

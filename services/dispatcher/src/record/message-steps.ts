@@ -74,7 +74,7 @@ export class MessageSteps {
       accountId: event.accountId,
       runId: Number(event.data.runId),
       accountBytesMax,
-      keepsEnded: 'from_progress',
+      retainsEnded: 'from_progress',
     } as const;
     const compressed = await compressRunSteps(steps);
     try {

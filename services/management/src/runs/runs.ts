@@ -152,8 +152,8 @@ export function createRuns(dependencies: RunsDependencies): Runs {
       if ('run' in outcome) {
         const target = { accountId, runId: outcome.run.id, accountBytesMax: stepsBytesMax };
         // The finish of a run that was cancelled is unchanged, too, and has the last steps of its runner.
-        const keepsEnded = outcome.kind === 'unchanged' ? 'always' : undefined;
-        await storeSteps(transaction, { ...target, keepsEnded }, steps);
+        const retainsEnded = outcome.kind === 'unchanged' ? 'always' : undefined;
+        await storeSteps(transaction, { ...target, retainsEnded }, steps);
       }
       return { result: result as ReportResult, response: await recorder.record(transaction, response) };
     });

@@ -82,7 +82,7 @@ async function objectsOf(path: string): Promise<number> {
 }
 
 /** Holds back the commits of uploads until both contents are stored, so that neither upload sees the other one. */
-async function sendTogether(paths: [string, string], bytes: number): Promise<number[]> {
+async function sendAtOnce(paths: [string, string], bytes: number): Promise<number[]> {
   const client = await harness.database.pool.connect();
   try {
     await client.query('BEGIN');
@@ -394,7 +394,7 @@ test('the quota of an account is a 409 before the file is read, and a Queued run
 
 test('of concurrent first uploads of a path one content remains', async () => {
   const path = `${await newRun()}artifacts/x.bin`;
-  expect(await sendTogether([path, path], 10)).toEqual([200, 201]);
+  expect(await sendAtOnce([path, path], 10)).toEqual([200, 201]);
   await eventually(async () => expect(await objectsOf(path)).toBe(1));
 });
 
@@ -408,7 +408,7 @@ test('concurrent uploads cannot exceed the quota together, and the rejected one 
     [account.id],
   );
   try {
-    expect(await sendTogether([`${run}artifacts/a`, `${run}artifacts/b`], 40_000)).toEqual([201, 409]);
+    expect(await sendAtOnce([`${run}artifacts/a`, `${run}artifacts/b`], 40_000)).toEqual([201, 409]);
     await eventually(async () => expect(await objectsOf(run)).toBe(1));
   } finally {
     await pool.query('DELETE FROM artifacts WHERE account_id = $1 AND run_id = 1', [account.id]);
