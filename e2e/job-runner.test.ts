@@ -241,7 +241,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
   });
 
   /** Runs the job that writes files which the service refuses. */
-  async function expectRefusals(): Promise<void> {
+  async function expectRejections(): Promise<void> {
     const runId = await trigger('writing');
     await hasStatus(runId, 10);
     expect((await read(runId)).run_steps).toMatchObject([
@@ -257,7 +257,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
 
   test('a run keeps its result if the service refuses some of its files', async () => {
     startRunner();
-    await expectRefusals();
+    await expectRejections();
   });
 
   // The runner in Python uses REST only.
@@ -287,7 +287,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
     await received(failing, ['started', 'errored', 'completed']);
     await received(waiting, ['started']);
     expect(runner.errors()).toBe('');
-    await expectRefusals();
+    await expectRejections();
   });
 
   test('another runner finishes the run of one that hangs, which gets a 409 when it returns', async () => {

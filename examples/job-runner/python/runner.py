@@ -49,9 +49,9 @@ def execute(jobs: dict[str, Any], run: ClaimedRun) -> RunResult:
     failure = execute_steps(run, commands)
     # Before the end of the run is reported: a client that sees it may ask for the files at once, and only once.
     if not run.lost.is_set() and "artifacts" in job:
-        refusals = upload_artifacts(run, Path(job["artifacts"]), started_at)
-        if refusals:
-            report_refusals(run, len(commands) + 1, refusals)
+        rejections = upload_artifacts(run, Path(job["artifacts"]), started_at)
+        if rejections:
+            report_rejections(run, len(commands) + 1, rejections)
     return ("success", None) if failure is None else ("errored", failure)
 
 
@@ -121,34 +121,34 @@ def environment_of(run: ClaimedRun) -> dict[str, str]:
 
 def upload_artifacts(run: ClaimedRun, folder: Path, since: datetime) -> list[str]:
     """Uploads the files that the run has written, by their paths below the folder; returns a line for each refused one."""
-    refusals = list[str]()
+    rejections = list[str]()
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.stat().st_mtime >= since.timestamp():
             path = file.relative_to(folder).as_posix()
             try:
                 run.upload_artifact(path, file.read_bytes())
             except ApiError as error:
-                if not is_refusal(error):
+                if not is_rejection(error):
                     raise
-                refusals.append(f"{path}: {error.user_message}")
-    return refusals
+                rejections.append(f"{path}: {error.user_message}")
+    return rejections
 
 
-def is_refusal(error: ApiError) -> bool:
+def is_rejection(error: ApiError) -> bool:
     """An invalid path, a file that is too large, or a used quota: the run has its result nevertheless."""
     # 0: urllib may not read the response if the connection of a file that is too large is closed while it sends.
     return error.status in (0, 400, 409, 413) and not error.lease_lost
 
 
-def report_refusals(run: ClaimedRun, index: int, refusals: Sequence[str]) -> None:
-    """Reports the files that were not stored as a step of their own, unless the quota of steps is used as well."""
-    logs = "\n".join(["These files were not stored:", *refusals, ""])
+def report_rejections(run: ClaimedRun, index: int, rejections: Sequence[str]) -> None:
+    """Reports the files that were not stored as a separate step, unless the quota of steps is used as well."""
+    logs = "\n".join(["These files were not stored:", *rejections, ""])
     print(logs, end="", file=sys.stderr, flush=True)
     step: dict[str, Any] = {"index": index, "name": "Upload artifacts", "status": ERROR, "logs": logs}
     try:
         run.report_steps([{**step, "started_at": now(), "finished_at": now()}])
     except ApiError as error:
-        if not is_refusal(error):
+        if not is_rejection(error):
             raise
 
 

@@ -26,8 +26,8 @@ export async function executeRun(file: JobsFile, run: ClaimedRun): Promise<RunRe
   const failure = await executeSteps(run, commands);
   // Before the end of the run is reported: a client that sees it may ask for the files at once, and only once.
   if (!run.signal.aborted && job.artifacts !== undefined) {
-    const refusals = await uploadArtifacts(run, job, startedAt);
-    if (refusals.length > 0) await reportRefusals(run, commands.length + 1, refusals);
+    const rejections = await uploadArtifacts(run, job, startedAt);
+    if (rejections.length > 0) await reportRejections(run, commands.length + 1, rejections);
   }
   return failure === null ? { status: 'success' } : { status: 'errored', statusMessage: failure };
 }
@@ -88,7 +88,7 @@ async function uploadArtifacts(
   { artifacts = '' }: JobCommands,
   since: Date,
 ): Promise<string[]> {
-  const refusals: string[] = [];
+  const rejections: string[] = [];
   const entries = await readdir(artifacts, { recursive: true, withFileTypes: true }).catch(() => []);
   for (const entry of entries) {
     const file = join(entry.parentPath, entry.name);
@@ -97,25 +97,29 @@ async function uploadArtifacts(
     try {
       await run.uploadArtifact(path, await readFile(file));
     } catch (error) {
-      if (!isRefusal(error)) throw error;
-      refusals.push(`${path}: ${error.message}`);
+      if (!isRejection(error)) throw error;
+      rejections.push(`${path}: ${error.message}`);
     }
   }
-  return refusals;
+  return rejections;
 }
 
 /** An invalid path, a file that is too large, or a used quota: the run has its result nevertheless. */
-function isRefusal(error: unknown): error is RunnerApiError {
+function isRejection(error: unknown): error is RunnerApiError {
   return error instanceof RunnerApiError && [400, 409, 413].includes(error.status) && !error.isLeaseLost;
 }
 
-/** Reports the files that were not stored as a step of their own, unless the quota of steps is used as well. */
-async function reportRefusals(run: ClaimedRun, index: number, refusals: readonly string[]): Promise<void> {
-  const logs = `These files were not stored:\n${refusals.join('\n')}\n`;
+/** Reports the files that were not stored as a separate step, unless the quota of steps is used as well. */
+async function reportRejections(
+  run: ClaimedRun,
+  index: number,
+  rejections: readonly string[],
+): Promise<void> {
+  const logs = `These files were not stored:\n${rejections.join('\n')}\n`;
   process.stderr.write(logs);
   const at = new Date().toISOString();
   const step = { index, name: 'Upload artifacts', status: ERROR, started_at: at, finished_at: at, logs };
   await run.reportSteps([step]).catch((error: unknown) => {
-    if (!isRefusal(error)) throw error;
+    if (!isRejection(error)) throw error;
   });
 }
