@@ -156,23 +156,25 @@ function requireWithinRun(steps: number, textBytes: number): void {
   }
 }
 
-// Names the runs as rows, because a table that is distributed over servers supports no row lock across accounts.
+// Locks the usage first, as writes of steps do. The count, which is computed before, is always true.
 const DELETE_STEPS = `
-  WITH deleted AS (
-    DELETE FROM run_steps s USING unnest($1::bigint[], $2::bigint[]) AS old (account_id, run_id)
-    WHERE s.account_id = old.account_id AND s.run_id = old.run_id
-    RETURNING s.account_id, s.stored_bytes
-  ), freed AS (
-    SELECT account_id, sum(stored_bytes)::bigint AS bytes FROM deleted GROUP BY account_id
+  WITH locked AS MATERIALIZED (
+    SELECT account_id FROM run_steps_usage WHERE account_id = $1 FOR UPDATE
+  ), deleted AS (
+    DELETE FROM run_steps
+    WHERE account_id = $1 AND run_id = ANY ($2::bigint[]) AND (SELECT count(*) FROM locked) >= 0
+    RETURNING stored_bytes
   )
-  UPDATE run_steps_usage u SET bytes = greatest(0, u.bytes - freed.bytes) FROM freed
-  WHERE u.account_id = freed.account_id`;
+  UPDATE run_steps_usage SET bytes = greatest(0, bytes - (SELECT coalesce(sum(stored_bytes), 0)::bigint FROM deleted))
+  WHERE account_id = $1`;
 
-/** Deletes the steps of runs. Safe to repeat. */
+/** Deletes the steps of runs, in a statement for each account. Not for a transaction. Safe to repeat. */
 export async function deleteRunSteps(
   database: Queryable,
   runs: readonly { accountId: string; runId: string }[],
 ): Promise<void> {
-  const values = [runs.map(({ accountId }) => accountId), runs.map(({ runId }) => runId)];
-  await runStatement(database, DELETE_STEPS, values, 'delete-run-steps');
+  for (const accountId of new Set(runs.map((run) => run.accountId))) {
+    const runIds = runs.flatMap((run) => (run.accountId === accountId ? [run.runId] : []));
+    await runStatement(database, DELETE_STEPS, [accountId, runIds], 'delete-run-steps');
+  }
 }

@@ -12,6 +12,7 @@ import {
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
+  eventually,
   seedAccount,
   seedSubscription,
   type TestDatabase,
@@ -62,9 +63,7 @@ const reportRuns = (daysAgo: number, count: number) =>
     [accountId, daysAgo, count],
   );
 
-test('the steps of a deleted run are deleted, and count no longer towards the quota of its account', async () => {
-  await reportRuns(365, 1);
-  await reportRuns(366, 2);
+async function saveStep(runId: number): Promise<void> {
   const steps = await compressRunSteps([
     {
       index: 1,
@@ -76,17 +75,46 @@ test('the steps of a deleted run are deleted, and count no longer towards the qu
       debug_logs: null,
     },
   ]);
-  const save = (runId: number) =>
-    inTransaction(dispatcher.pool, (transaction) =>
-      saveRunSteps(transaction, { accountId, runId, accountBytesMax: 1_000_000 }, steps),
-    );
-  for (const runId of [36_501, 36_601, 36_602]) await save(runId);
+  await inTransaction(dispatcher.pool, (transaction) =>
+    saveRunSteps(transaction, { accountId, runId, accountBytesMax: 1_000_000 }, steps),
+  );
+}
+
+test('the steps of a deleted run are deleted, and count no longer towards the quota of its account', async () => {
+  await reportRuns(365, 1);
+  await reportRuns(366, 2);
+  for (const runId of [36_501, 36_601, 36_602]) await saveStep(runId);
   expect(await run({ batchSize: 1 })).toEqual({ ...NOTHING_PURGED, runs: 2 });
   const remaining = await database.prisma.runStep.findMany();
   expect(remaining).toMatchObject([{ runId: 36_501n }]);
   expect(await database.prisma.runStepsUsage.findMany()).toEqual([
     { accountId: BigInt(accountId), bytes: BigInt(remaining[0]?.storedBytes ?? 0) },
   ]);
+});
+
+test('the usage of an account is locked before its steps, as by those who store steps', async () => {
+  await reportRuns(366, 1);
+  await saveStep(36_601);
+  const client = await database.pool.connect();
+  try {
+    await client.query('BEGIN');
+    await client.query('SELECT FROM run_steps_usage FOR UPDATE');
+    const purging = run();
+    await eventually(async () => {
+      const { rows } = await database.pool.query(
+        'SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() <> pid AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())',
+      );
+      expect(rows).toHaveLength(1);
+    });
+    const { rows } = await client.query('SELECT run_id::int FROM run_steps FOR UPDATE NOWAIT');
+    expect(rows).toEqual([{ run_id: 36_601 }]);
+    await client.query('COMMIT');
+    expect(await purging).toMatchObject({ runs: 1 });
+  } finally {
+    client.release();
+  }
+  expect(await database.prisma.runStep.count()).toBe(0);
+  expect((await database.prisma.runStepsUsage.findFirst())?.bytes).toBe(0n);
 });
 
 test('all runs are deleted once their retention is over, and not before', async () => {

@@ -135,7 +135,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
   ): Promise<RecordedResponse> {
     const call = { accountId, version, content, arrivedAtMs: nowMs(), traceContext: traceContext() };
     const { batch } = recorder;
-    if (leaseToken !== null) requireUnbatched(recorder);
+    if (steps.length > 0 || leaseToken !== null) requireUnbatched(recorder);
     if (batch) {
       const result = await batcher.add({ beforeCommit: batch.beforeCommit, ...call });
       return batch.accept(createResponse(requireFinalOutcome(result)));
