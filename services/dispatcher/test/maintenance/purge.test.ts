@@ -92,7 +92,7 @@ test('the steps of a deleted run are deleted, and count no longer towards the qu
   ]);
 });
 
-test('the usage of an account is locked before its steps, as by those who store steps', async () => {
+test('the usage of an account is locked before its steps, as by callers that store steps', async () => {
   await reportRuns(366, 1);
   await saveStep(36_601);
   const client = await database.pool.connect();
