@@ -83,7 +83,7 @@ const download: Command<DownloadOptions> = {
     if (body === null) throw new CliError('no_response', 'The response has no content.');
     const target = output ?? basename(path);
     // The server names no file: the path of the caller does, and nothing is replaced unnoticed.
-    await writeComplete(Readable.fromWeb(body as never), target, { isReplaced: output !== undefined });
+    await writeComplete(() => Readable.fromWeb(body as never), target, { isReplaced: output !== undefined });
     await context.writeResult(`written to ${printable(target)}`, { file: target });
     return 0;
   },
@@ -91,19 +91,21 @@ const download: Command<DownloadOptions> = {
 
 /**
  * Writes a file under another name in its folder until it is complete, so that an interrupted download leaves nothing. A
- * target that is no regular file, such as a pipe, is written at once. @param isReplaced whether the file may exist
+ * target that is no regular file, such as a pipe, is written at once.
+ * @param open called immediately before the content is read: an error of a stream without a reader would end the process
+ * @param isReplaced whether the file may exist
  */
 async function writeComplete(
-  content: Readable,
+  open: () => Readable,
   target: string,
   { isReplaced }: { isReplaced: boolean },
 ): Promise<void> {
   const existing = isReplaced ? await stat(target).catch(() => null) : null;
-  if (existing?.isFile() === false) return await pipeline(content, createWriteStream(target));
+  if (existing?.isFile() === false) return await pipeline(open(), createWriteStream(target));
   const file = existing === null ? target : await realpath(target);
   const part = `${file}.${randomUUID()}.part`;
   try {
-    await pipeline(content, createWriteStream(part, { flags: 'wx' }));
+    await pipeline(open(), createWriteStream(part, { flags: 'wx' }));
     // Unlike a rename, a link fails if the file exists.
     await (isReplaced ? rename(part, file) : link(part, file));
   } finally {

@@ -116,4 +116,4 @@ def test_a_file_whose_path_a_proxy_would_resolve_is_not_sent(path: str) -> None:
 
     service = Service()
     assert run_client(service, upload) == []
-    assert [called for called, _, _ in service.calls] == ["5/finish/", "5/artifacts/"]
+    assert [called for called, _, _ in service.calls] == ["5/start/", "5/finish/", "5/artifacts/"]
