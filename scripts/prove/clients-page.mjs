@@ -6,16 +6,15 @@ const PAGE = join(root, 'docs', 'clients.md');
 
 const PACKAGES = join(root, 'e2e', 'clients', 'clients.json');
 
-/** Names that `--only` accepts. */
-export const CLIENT_NAMES = [
-  'generated',
-  ...JSON.parse(readFileSync(PACKAGES, 'utf8')).map(({ name }) => name),
-];
+/** Returns the names that `--only` accepts. */
+export function clientNames() {
+  return ['generated', ...JSON.parse(readFileSync(PACKAGES, 'utf8')).map(({ name }) => name)];
+}
 
 const INTRODUCTION = `# Clients
 
 Clients of this API family work unmodified, with their documented configuration: the address of the service, an account id, and an
-[API key](contract.md#authentication). \`npm run prove -- clients\` installs each from its registry, calls the running services with it, and writes the
+[API key](contract.md#api-keys). \`npm run prove -- clients\` installs each from its registry, calls the running services with it, and writes the
 table; a runner executes the runs that the clients trigger. Most clients insist on https. \`PUBLIC_URL\` must be the address that clients use,
 because it is the base of each \`href\`.
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readArguments, rejectArguments, usage } from '../shared/arguments.mjs';
 import { runWithTestServers } from '../test/run/servers.mjs';
-import { CLIENT_NAMES, writeClients } from './clients-page.mjs';
+import { clientNames, writeClients } from './clients-page.mjs';
 import { recordTests } from './proofs.mjs';
 
 const USAGE = usage({
@@ -16,13 +16,15 @@ const USAGE = usage({
   duration: '15 minutes, the first time 25',
   prerequisites:
     'go, openssl, python3 (for dbt-mcp of 3.12), and the registries; a client without its program is skipped and named',
-  details: `--only    comma-separated: ${CLIENT_NAMES.join(', ')}; writes docs/clients.md but not docs/proofs.md`,
+  details:
+    '--only    comma-separated names of e2e/clients/clients.json, or generated; writes docs/clients.md but not docs/proofs.md',
 });
 
 const { values } = readArguments(USAGE, { options: { only: { type: 'string' } } });
 const only = values.only?.split(',');
-const unknown = only?.filter((name) => !CLIENT_NAMES.includes(name)) ?? [];
-if (unknown.length > 0) rejectArguments(`unknown: ${unknown.join(', ')}\n\nusage: ${USAGE}`);
+const names = clientNames();
+const unknown = only?.filter((name) => !names.includes(name)) ?? [];
+if (unknown.length > 0) rejectArguments(`unknown: ${unknown.join(', ')}; one of ${names.join(', ')}`);
 
 const folder = mkdtempSync(join(tmpdir(), 'runhook-client-calls-'));
 const file = join(folder, 'calls.jsonl');
