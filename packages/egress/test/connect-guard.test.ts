@@ -203,8 +203,8 @@ test('every blocked request ends at the same time, whichever rule blocks it', as
     const startedMs = performance.now();
     const { error, durationMs } = await egress.post({ accountId: 1, url, headers: {}, body: '{}' });
     expect(publicErrorCode(error?.code ?? '')).toBe('no_address');
-    // A timer may end a millisecond early.
-    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(STEP_MS - 1);
+    // Timers count in whole milliseconds of another clock, so one may end up to two of them early.
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(STEP_MS - 2);
     // The operator's log has the time that the lookup took.
     expect(durationMs).toEqual(expect.any(Number));
   }
