@@ -47,6 +47,15 @@ const EXAMPLE: RunStepResponse = {
   debug_logs_bytes: 0,
 };
 
+/** Numbers and words of the statuses, in any case. */
+const STATUS_PATTERN = `^(${STORED_RUN_STATUSES.flatMap((word) => {
+  const { code, humanized } = RUN_STATUSES[word];
+  const letters = [...new Set([word, humanized])].map((text) =>
+    [...text].map((letter) => `[${letter.toUpperCase()}${letter.toLowerCase()}]`).join(''),
+  );
+  return [String(code), ...letters];
+}).join('|')})$`;
+
 const { index, name, status, started_at, finished_at } = EXAMPLE;
 const REPORTED_EXAMPLE = { index, name, status, started_at, finished_at, logs: 'Done\n' };
 
@@ -82,7 +91,10 @@ const REPORTED_STEP: Schema = requestObject<ReportedRunStep>(
       'Name of the step. Readers find dbt commands by the form: Invoke dbt with `dbt …`.',
     ),
     status: {
-      anyOf: [{ type: 'integer' }, { type: 'string' }],
+      anyOf: [
+        { type: 'integer', enum: STORED_RUN_STATUSES.map((word) => RUN_STATUSES[word].code) },
+        { type: 'string', pattern: STATUS_PATTERN },
+      ],
       description: `The number or the word of the status: ${STORED_RUN_STATUSES.map((word) => `${RUN_STATUSES[word].code} or ${RUN_STATUSES[word].humanized}`).join(', ')}.`,
       examples: [10],
     },
