@@ -1,9 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findFreePort } from '@runhook/embedded';
 import { eventually } from '@runhook/testing';
 
 export interface Series {
@@ -31,7 +31,8 @@ export async function startPrometheus(targets: Record<string, string>): Promise<
   );
   const config = `global: { scrape_interval: 1s, scrape_timeout: 1s }\nscrape_configs:\n${jobs.join('\n')}\n`;
   await writeFile(join(folder, 'prometheus.yml'), config);
-  const address = `127.0.0.1:${await freePort()}`;
+  const { port } = await findFreePort();
+  const address = `127.0.0.1:${port}`;
   const child = spawn(
     'prometheus',
     [
@@ -73,13 +74,4 @@ export async function startPrometheus(targets: Record<string, string>): Promise<
     await prometheus.close();
     throw error;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }

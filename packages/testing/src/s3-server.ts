@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
-import { setTimeout as wait } from 'node:timers/promises';
+import { findFreePort } from '@runhook/embedded';
+import { eventually } from './eventually.ts';
 
 /** A server with the API of S3: moto of PyPI. */
 export interface S3Server {
@@ -10,8 +10,6 @@ export interface S3Server {
   createBucket(name: string): Promise<void>;
   /** Stops the server, which loses all objects. */
   stop(): Promise<void>;
-  /** Starts it again on the same port. */
-  start(): Promise<void>;
 }
 
 /** Program of moto: `MOTO_SERVER`, else the one of the PATH. */
@@ -24,9 +22,10 @@ export function missingS3Server(): string | null {
 }
 
 export async function startS3Server(): Promise<S3Server> {
-  const port = await freePort();
+  const { port } = await findFreePort();
   const endpoint = `http://127.0.0.1:${port}`;
-  let child: ChildProcess | undefined;
+  const child = spawn(PROGRAM, ['-H', '127.0.0.1', '-p', String(port)], { stdio: 'ignore' });
+  const exited = once(child, 'exit');
   const server: S3Server = {
     endpoint,
     async createBucket(name) {
@@ -34,34 +33,18 @@ export async function startS3Server(): Promise<S3Server> {
       if (!response.ok) throw new Error(`bucket not created: ${response.status}`);
     },
     async stop() {
-      if (child === undefined || child.exitCode !== null) return;
-      const exited = once(child, 'exit');
       child.kill('SIGKILL');
       await exited;
     },
-    async start() {
-      child = spawn(PROGRAM, ['-H', '127.0.0.1', '-p', String(port)], { stdio: 'ignore' });
-      while (
-        !(await fetch(endpoint).then(
-          () => true,
-          () => false,
-        ))
-      ) {
-        if (child.exitCode !== null) throw new Error(`${PROGRAM} ended with ${child.exitCode}`);
-        await wait(50);
-      }
-    },
   };
-  await server.start();
-  return server;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new TypeError('no port');
-  return address.port;
+  try {
+    await Promise.race([
+      eventually(() => fetch(endpoint)),
+      exited.then(([code]) => Promise.reject(new Error(`${PROGRAM} ended with ${code}`))),
+    ]);
+    return server;
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
 }
