@@ -1,5 +1,5 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import {
   type ArtifactStore,
@@ -104,7 +104,7 @@ async function syncFolder(path: string): Promise<void> {
 async function objectsIn(folder: string, runFolder: string): Promise<StoredObject[]> {
   const objects: StoredObject[] = [];
   for (const name of await namesIn(join(folder, runFolder))) {
-    const key = parseObjectName(`${runFolder}/${name.replace(/\.part$/, '')}`);
+    const key = parseObjectName(`${runFolder}/${basename(name, PARTIAL_SUFFIX)}`);
     const stats = key && (await ifPresent(stat(join(folder, runFolder, name))));
     if (key && stats) objects.push({ ...key, storedAt: stats.mtime });
   }

@@ -28,8 +28,8 @@ export interface ArtifactStore {
   /** Size limit of a file. */
   readonly fileBytesMax: number;
   /**
-   * Stores `bytes` bytes. If it throws, nothing can be read under the key, and what was written is deleted, at the latest
-   * by the next comparison of the store with the table.
+   * Stores `bytes` bytes. If it throws, a part of them may be stored and readable: the caller deletes the key, or leaves
+   * that to `deleteOrphans`.
    * @throws the error of `content`, which must be thrown if there are fewer or more bytes
    */
   put(key: ObjectKey, content: AsyncIterable<Uint8Array>, bytes: number): Promise<void>;
@@ -73,8 +73,8 @@ export function parseObjectName(name: string): ObjectKey | null {
 }
 
 /**
- * Passes the content on and remembers its error, which tells a failure of the uploader from one of the store, whose client
- * may wrap or replace it.
+ * Passes the content on and records its error, which distinguishes a failure of the uploader from one of the store, whose
+ * client may wrap or replace it.
  */
 export class SourceMonitor {
   #error: unknown;

@@ -65,7 +65,7 @@ export function testStore(store: () => ArtifactStore): void {
         expect(Math.abs(storedAt.getTime() - Date.now())).toBeLessThan(3_600_000);
   });
 
-  test('throws the error of an interrupted upload, and nothing can be read', async () => {
+  test('throws the error of an interrupted upload, and a deletion removes its rest', async () => {
     const key = newKey();
     const failure = new Error('the client has disconnected');
     async function* interrupted() {
@@ -73,7 +73,7 @@ export function testStore(store: () => ArtifactStore): void {
       throw failure;
     }
     await expect(store().put(key, interrupted(), BYTES.length)).rejects.toBe(failure);
-    // The table keeps parts that no row names until the caller deletes them.
+    // The table has the parts that arrived.
     await store().delete([key]);
     expect(await read(key)).toBeNull();
     expect(await listed()).not.toContain(key.objectId);

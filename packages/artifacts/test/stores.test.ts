@@ -34,7 +34,7 @@ afterAll(async () => {
 describe('the store in a table', () => testStore(() => createTableStore(database.pool)));
 describe('the store in a folder', () => testStore(() => createFileStore(folder)));
 
-test('a folder that cannot be written is an unavailable store, and a reader notices it, too', async () => {
+test('a folder that cannot be written is an unavailable store', async () => {
   const file = join(folder, 'a-file');
   await writeFile(file, '');
   const store = createFileStore(file);
