@@ -22,7 +22,7 @@ import { callApi, openSystem, type System } from './observability/system.ts';
 import { type RunningService, startService } from './services.ts';
 
 const FILE_BYTES = 64 * 1024 * 1024;
-/** Limit of the memory of management: "What must show" of the artifacts (docs/adr). */
+/** Limit of the memory of management (docs/adr/0069-artifact-store.md). */
 const MEMORY_MB_MAX = 150;
 const BUCKET = 'artifacts';
 
