@@ -191,14 +191,14 @@ export function createEndpoints(
     onAccepted: (count: number) => metrics.accepted.inc(count),
     ...(traces && { traceContext: () => traces.serializeContext() }),
   };
-  const { leaseMs } = timeouts;
+  const { leaseMs = LEASE_MS } = timeouts;
   const stepsBytesMax = settings.runStepsBytesPerAccount;
   const runs = createRuns({ ...reportDependencies, stepsBytesMax, nowMs: () => clock.nowMs(), leaseMs });
   const artifacts = new Artifacts({
     pool: artifactPool,
     store: artifactStore,
     accountMbMax: settings.artifactsMbPerAccount,
-    renewLease: (database, lease) => renewLease(database, lease, leaseMs ?? LEASE_MS),
+    renewLease: (database, lease) => renewLease(database, lease, leaseMs),
     log: logger,
   });
   const publishedEvents = createPublishedEvents(reportDependencies);
@@ -263,7 +263,7 @@ export function createEndpoints(
     serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
     ...jobsEndpoints({ prisma, reads, baseUrl, jobsMax: settings.jobsPerAccount }),
     // Before the paths of one run, which match `runs/claim` as well.
-    ...claimEndpoints({ pool, runs, waits: runWaits, baseUrl, leaseMs: leaseMs ?? LEASE_MS }),
+    ...claimEndpoints({ pool, runs, waits: runWaits, baseUrl, leaseMs }),
     ...triggerEndpoints({ runs, triggers, waits: runWaits, baseUrl }),
     ...runsEndpoints({
       runs,
