@@ -15,7 +15,3 @@ export function contentTypeOf(path: string): string {
   if (extension === 'json') return 'application/json';
   return TEXT_EXTENSIONS.has(extension) ? 'text/plain; charset=utf-8' : 'application/octet-stream';
 }
-
-export function fileNameOf(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}

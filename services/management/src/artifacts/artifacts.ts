@@ -1,9 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { type ArtifactStore, ArtifactStoreError, type ObjectKey } from '@runhook/artifacts';
+import { type ArtifactStore, ArtifactStoreError, type ByteRange, type ObjectKey } from '@runhook/artifacts';
 import type { Pool, Queryable, Transaction } from '@runhook/database';
 import { DeadlineError, withinDeadline } from '@runhook/runtime';
-import type { ByteRange } from '../http/byte-range.ts';
 import { ApiError, BodyTooLargeError, ConflictError, NotFoundError } from '../http/errors.ts';
 import type { FileUpload } from '../http/file-upload.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
@@ -80,7 +79,7 @@ export class Artifacts {
     confirmAccess,
     record,
   }: ArtifactUpload): Promise<RecordedResponse> {
-    const { pool, store, renewLease } = this.#deps;
+    const { pool, renewLease } = this.#deps;
     const confirmRunner = async (database: Queryable) => {
       if (leaseToken !== null) await renewLease(database, { accountId, runId, token: leaseToken });
     };
@@ -106,10 +105,10 @@ export class Artifacts {
     ).catch((error: unknown) => {
       // A rejection precedes the commit. After any other error the transaction may be committed nevertheless, so the
       // content stays; an orphan is deleted later.
-      if (error instanceof ApiError) this.#deleteLater(store, key);
+      if (error instanceof ApiError) this.#deleteLater(key);
       throw error;
     });
-    if (previousObjectId !== null) this.#deleteLater(store, { ...key, objectId: previousObjectId });
+    if (previousObjectId !== null) this.#deleteLater({ ...key, objectId: previousObjectId });
     return response;
   }
 
@@ -179,7 +178,7 @@ export class Artifacts {
 
   /**
    * Returns `models` only for a file that has them.
-   * @param confirm throws if the content must not be kept
+   * @param confirm throws if the content must be deleted
    */
   async #putContent(
     key: ObjectKey,
@@ -187,7 +186,6 @@ export class Artifacts {
     file: FileUpload,
     confirm: () => Promise<void>,
   ): Promise<{ sha256: string; models: ModelResult[] | null | undefined }> {
-    const { store } = this.#deps;
     const hash = createHash('sha256');
     const scanner = path === RUN_RESULTS ? new ModelScanner() : null;
     async function* inspect(): AsyncGenerator<Uint8Array, void> {
@@ -198,18 +196,19 @@ export class Artifacts {
       }
     }
     try {
-      await store.put(key, inspect(), file.bytes);
+      await this.#deps.store.put(key, inspect(), file.bytes);
       await confirm();
     } catch (error) {
-      this.#deleteLater(store, key);
+      this.#deleteLater(key);
       throw error;
     }
     return { sha256: hash.digest('hex'), models: scanner?.end() };
   }
 
   /** Deletes an object that no row names. If this fails, it is deleted as an orphan. */
-  #deleteLater(store: ArtifactStore, key: ObjectKey): void {
-    store.delete([key]).catch((err) => this.#deps.log.warn({ err, ...key }, 'artifact content not deleted'));
+  #deleteLater(key: ObjectKey): void {
+    const { store, log } = this.#deps;
+    store.delete([key]).catch((err) => log.warn({ err, ...key }, 'artifact content not deleted'));
   }
 }
 

@@ -1,3 +1,4 @@
+import { basename } from 'node:path/posix';
 import { EXTERNAL_FILE_BYTES_MAX, isArtifactPath, PATH_CHARACTERS_MAX } from '@runhook/artifacts';
 import { integerIdFromText } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
@@ -15,7 +16,7 @@ import { InvalidRequestError, NotFoundError, RangeNotSatisfiableError } from '..
 import { accountIdOf } from '../http/filter-readers.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import { integer, QueryReader, searchText } from '../http/query-parameters.ts';
-import { contentTypeOf, fileNameOf, STEP_MAX } from './artifact-path.ts';
+import { contentTypeOf, STEP_MAX } from './artifact-path.ts';
 import type { Artifacts } from './artifacts.ts';
 import type { ModelResult } from './model-scanner.ts';
 import {
@@ -61,7 +62,7 @@ export function artifactEndpoints(artifacts: Artifacts, pool: Pool): AccountEndp
       method: 'GET',
       path: `${RUN_PATH}/artifacts`,
       access: READ_RUNS,
-      handle: (request) => list(pool, request, runIdOf),
+      handle: (request) => list(pool, request, (one) => requireRun(pool, one)),
     },
     {
       method: 'GET',
@@ -122,7 +123,6 @@ async function upload(artifacts: Artifacts, request: WriteRequest): Promise<Reco
 async function list(pool: Pool, request: AccountRequest, runOf: RunOf): Promise<EndpointResponse> {
   const step = readStep(request);
   const runId = await runOf(request);
-  await requireRun(pool, request, runId);
   return { code: 200, data: await listPaths(pool, request.account.id, runId, step) };
 }
 
@@ -161,7 +161,7 @@ async function download(
 function fileHeaders(file: ArtifactFile): Record<string, string> {
   return {
     'content-type': contentTypeOf(file.path),
-    'content-disposition': `attachment; filename="${fileNameOf(file.path)}"`,
+    'content-disposition': `attachment; filename="${basename(file.path)}"`,
     'content-security-policy': 'sandbox',
     'x-content-type-options': 'nosniff',
     'accept-ranges': 'bytes',
@@ -187,8 +187,7 @@ async function models(pool: Pool, request: AccountRequest): Promise<EndpointResp
   const page = reader.page();
   reader.check();
   const accountId = request.account.id;
-  const runId = runIdOf(request);
-  await requireRun(pool, request, runId);
+  const runId = await requireRun(pool, request);
   const found = await listModels(pool, { accountId, runId }, { step, status }, page);
   const data = found.models.map(
     (model): ModelView => ({ run_id: runId, ...model, step: model.step || null }),
@@ -214,8 +213,11 @@ function invalidPath(): InvalidRequestError {
   return new InvalidRequestError([{ field: 'path', message: `path ${rule}` }]);
 }
 
-async function requireRun(pool: Pool, { account }: AccountRequest, runId: number): Promise<void> {
-  if (!(await findArtifactRun(pool, account.id, runId))) throw new NotFoundError();
+/** Returns the run that the path names. Throws a 404 without one. */
+async function requireRun(pool: Pool, request: AccountRequest): Promise<number> {
+  const runId = runIdOf(request);
+  if (!(await findArtifactRun(pool, request.account.id, runId))) throw new NotFoundError();
+  return runId;
 }
 
 /** Throws a 404 for text that is not a run id. */

@@ -165,8 +165,8 @@ const MODEL_COLUMNS: UnnestColumns<ModelResult> = {
 const MODEL_NAMES = Object.keys(MODEL_COLUMNS).join(', ');
 const INSERT_MODELS = `
   INSERT INTO run_models (account_id, run_id, step, position, run_created_at, ${MODEL_NAMES})
-  SELECT $1::bigint, $2::bigint, $3::int, place::int, $4::timestamptz, ${MODEL_NAMES}
-  FROM ${unnestSql(MODEL_COLUMNS, 5, 'model', 'place')}`;
+  SELECT $1::bigint, $2::bigint, $3::int, ordinal::int, $4::timestamptz, ${MODEL_NAMES}
+  FROM ${unnestSql(MODEL_COLUMNS, 5, 'model', 'ordinal')}`;
 
 /**
  * Commits an uploaded file in place of the previous one of its path and step. The commits of an account run one at a time.

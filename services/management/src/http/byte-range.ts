@@ -1,8 +1,4 @@
-/** First and last byte, both inclusive. */
-export interface ByteRange {
-  start: number;
-  end: number;
-}
+import type { ByteRange } from '@runhook/artifacts';
 
 /**
  * Returns the range that a `Range` header requests of a file with `size` bytes. Null for the complete file: without a
