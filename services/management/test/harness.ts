@@ -14,7 +14,8 @@ import {
 } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, createTestQueueUrl, queueBackends, WAIT_TIMEOUT_MS } from '@runhook/testing';
-import { createManagement, type Management, type Timeouts } from '../src/app.ts';
+import { createManagement, type Management } from '../src/app.ts';
+import type { Timeouts } from '../src/resources.ts';
 import type { Settings } from '../src/settings.ts';
 import { checkedFetch } from './checked-fetch.ts';
 
