@@ -21,8 +21,8 @@ export interface Write extends CallOptions {
 }
 
 const runsPath = (world: WriteWorld, suffix = '') => `/api/v2/accounts/${world.account.id}/runs/${suffix}`;
-const newJobPath = async (world: WriteWorld) =>
-  `/api/v2/accounts/${world.account.id}/jobs/${await world.harness.newJob(world.account)}`;
+const newJobPath = async (world: WriteWorld, suffix = '') =>
+  `/api/v2/accounts/${world.account.id}/jobs/${await world.harness.newJob(world.account)}${suffix}`;
 const subscriptionPath = (world: WriteWorld, id: string, suffix = '') =>
   world.account.path(`/subscription/${id}${suffix}`);
 
@@ -41,11 +41,8 @@ async function startedRunPath(world: WriteWorld): Promise<string> {
   return runsPath(world, `${json.data.id}/`);
 }
 
-const jobPath = async (world: WriteWorld, suffix: string) =>
-  `/api/v2/accounts/${world.account.id}/jobs/${await world.harness.newJob(world.account)}/${suffix}`;
-
 async function triggeredRunPath(world: WriteWorld): Promise<string> {
-  const path = await jobPath(world, 'run/');
+  const path = await newJobPath(world, '/run/');
   const { json } = await world.harness.call('POST', path, { token: world.account.token });
   return runsPath(world, `${json.data.id}/`);
 }
@@ -99,12 +96,12 @@ export const WRITES: readonly (readonly [
   ],
   [
     'POST /api/v2/accounts/:account_id/jobs/:job_id/run',
-    async (world) => ({ path: await jobPath(world, 'run/'), body: { cause: 'By hand' } }),
+    async (world) => ({ path: await newJobPath(world, '/run/'), body: { cause: 'By hand' } }),
     'runs, run_requests IN SHARE',
   ],
   [
     'POST /api/v2/accounts/:account_id/jobs/:job_id/rerun',
-    async (world) => ({ path: await jobPath(world, 'rerun/') }),
+    async (world) => ({ path: await newJobPath(world, '/rerun/') }),
     'runs, run_requests IN SHARE',
   ],
   [
