@@ -10,10 +10,8 @@ export function relatedNames<T extends string>(
 ): (texts: readonly string[]) => ParseResult<ReadonlySet<T>> {
   return (texts) => {
     const found = listItems(texts)?.map((item) => names.find((name) => name === item));
-    if (found === undefined || found.includes(undefined)) {
-      const problem = names.length === 0 ? 'must be empty' : `must have names of ${names.join(', ')} only`;
-      return { problem };
-    }
+    if (found === undefined || found.includes(undefined))
+      return { problem: `must have names of ${names.join(', ')} only` };
     return { value: new Set(found as T[]) };
   };
 }

@@ -39,13 +39,9 @@ export class QueryReader {
 
   /** Returns the parameter's value, or null if the query does not have it. A repeated parameter is a problem. */
   optional<T>(field: string, read: (text: string) => ParseResult<T>): T | null {
-    this.#readFields.add(field);
-    const text = this.#query[field];
-    if (text === undefined) return null;
-    const result = Array.isArray(text) ? { problem: 'must be given once' } : read(text);
-    if ('value' in result) return result.value;
-    this.#problems.push({ field, message: `${field} ${result.problem}` });
-    return null;
+    return this.list(field, ([text = '', ...others]) =>
+      others.length > 0 ? { problem: 'must be given once' } : read(text),
+    );
   }
 
   /** Returns the value as `optional` does; an empty one counts as omitted, since some clients send all parameters. */
