@@ -1,0 +1,37 @@
+import { expect, test } from '@jest/globals';
+import { openApiDocument } from '../../src/http/openapi/document.ts';
+import type { Schema } from '../../src/http/openapi/field-schemas.ts';
+import { parseJobUpdate } from '../../src/jobs/job-request.ts';
+import { createStrictSchemaChecker } from '../response-checker.ts';
+
+const document = openApiDocument();
+const check = createStrictSchemaChecker(document);
+const { JobChanges } = document.components.schemas as Record<string, Schema>;
+
+const ACCOUNT_ID = 1;
+const DATE = { type: 'every_day' };
+const TIME = { type: 'every_hour' };
+
+const conditionWith = (condition: object | null) => ({ job_completion_trigger_condition: condition });
+
+test.each<[object, boolean]>([
+  [{ settings: {}, execution: {}, triggers: {}, schedule: {} }, true],
+  [{ settings: { threads: null }, triggers: { schedule: null }, schedule: { date: null, time: null } }, true],
+  [{ schedule: { date: { ...DATE, days: null }, time: { ...TIME, interval: null, hours: null } } }, true],
+  [{ schedule: { date: { days: [1] } } }, false],
+  [{ schedule: { date: { type: null } } }, false],
+  [{ schedule: { time: {} } }, false],
+  [{ schedule: { time: { type: null } } }, false],
+  [conditionWith(null), true],
+  [conditionWith({}), false],
+  [conditionWith({ condition: null }), false],
+  [conditionWith({ condition: { job_id: 7, project_id: 3 } }), true],
+  [conditionWith({ condition: { job_id: 7, project_id: 3, statuses: null } }), true],
+  [conditionWith({ condition: { job_id: 7 } }), false],
+  [conditionWith({ condition: { project_id: 3 } }), false],
+  [conditionWith({ condition: { job_id: null, project_id: 3 } }), false],
+])('a change with %j is valid by the schema if the service accepts it', (body, isValid) => {
+  const isAccepted = parseJobUpdate(body, ACCOUNT_ID, 12).problems === undefined;
+  const hasSchema = check(JobChanges as Schema, body, 'body').length === 0;
+  expect({ isAccepted, hasSchema }).toEqual({ isAccepted: isValid, hasSchema: isValid });
+});
