@@ -116,16 +116,20 @@ const FIELD_OPTIONS = () => [
 function fieldsOf({ name, project, environment, step, description, engineVersion, timeout }: FieldOptions) {
   return {
     ...(name !== undefined && { name }),
-    ...(project !== undefined &&
-      (isId(project) ? { project_id: Number(project) } : { project_name: project })),
-    ...(environment !== undefined &&
-      (isId(environment) ? { environment_id: Number(environment) } : { environment_name: environment })),
+    ...(project !== undefined && projectField(project)),
+    ...(environment !== undefined && environmentField(environment)),
     ...(step !== undefined && { execute_steps: step }),
     ...(description !== undefined && { description }),
     ...(engineVersion !== undefined && { dbt_version: engineVersion }),
     ...(timeout !== undefined && { execution: { timeout_seconds: timeout } }),
   };
 }
+
+const projectField = (project: string) =>
+  isId(project) ? { project_id: Number(project) } : { project_name: project };
+
+const environmentField = (environment: string) =>
+  isId(environment) ? { environment_id: Number(environment) } : { environment_name: environment };
 
 const create: Command<FieldOptions> = {
   name: 'create',
@@ -134,11 +138,12 @@ const create: Command<FieldOptions> = {
   options: [...FIELD_OPTIONS(), ...connectionOptions()],
   examples: ['jobs create --name Nightly --project Analytics --environment Production --step "dbt build"'],
   async run(context, options) {
-    const { name, project, environment } = options;
+    const { name, project, environment, ...others } = options;
     if (name === undefined || project === undefined || environment === undefined)
       throw new UsageError('A job needs --name, --project and --environment.');
     const client = await connect(context.env, options);
-    const job = await client.post(JOBS_PATH, { body: { ...fieldsOf(options), name } });
+    const parents = { ...projectField(project), ...environmentField(environment) };
+    const job = await client.post(JOBS_PATH, { body: { ...fieldsOf(others), name, ...parents } });
     await context.writeResult(jobText(job), job);
     return 0;
   },

@@ -1,6 +1,7 @@
 import {
   integerId,
   microsecondsTime,
+  nullable,
   type Paths,
   type PropertiesOf,
   prefixedId,
@@ -195,18 +196,27 @@ const related = (schema: string): Schema => ({
 const REQUEST_PROPERTIES: Omit<PropertiesOf<JobFields>, 'state'> = {
   name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the job.'),
   account_id: integerId('The account of the path.', 1),
-  project_id: { ...integerId('Id of the project.', 3), type: ['integer', 'null'] },
+  project_id: nullable(integerId('Id of the project.', 3)),
   project_name: requiredName(
     JOB_NAME_CHARACTERS_MAX,
     'Name of the project, which is created if the account has none of that name.',
   ),
-  environment_id: { ...integerId('Id of the environment.', 4), type: ['integer', 'null'] },
+  environment_id: nullable(integerId('Id of the environment.', 4)),
   environment_name: requiredName(
     JOB_NAME_CHARACTERS_MAX,
     'Name of the environment, which is created if the account has none of that name.',
   ),
   ...DEFINITION_REQUEST_PROPERTIES,
 };
+
+/** Returns the condition that an object has at least one of the properties. */
+const requireAnyOf = (properties: Partial<PropertiesOf<JobFields>>): Schema => ({
+  anyOf: Object.entries(properties).map(([name, schema]) => ({
+    type: 'object',
+    properties: { [name]: schema },
+    required: [name],
+  })),
+});
 
 /** Schemas of the OpenAPI document; see docs/contract.md#jobs. */
 export const jobSchemas: Record<string, Schema> = {
@@ -234,14 +244,26 @@ export const jobSchemas: Record<string, Schema> = {
     },
   }),
 
-  JobFields: requestObject<JobFields>(
-    'A new job. It needs a project and an environment, each by id or by name.',
-    {
-      ...REQUEST_PROPERTIES,
-      state: { type: 'integer', const: 1, description: '1: not deleted.' },
-    },
-    ['name'],
-  ),
+  JobFields: {
+    ...requestObject<JobFields>(
+      'A new job. It needs a project and an environment, each by id or by name.',
+      {
+        ...REQUEST_PROPERTIES,
+        state: { type: 'integer', const: 1, description: '1: not deleted.' },
+      },
+      ['name'],
+    ),
+    allOf: [
+      requireAnyOf({
+        project_id: integerId('Id of the project.', 3),
+        project_name: text('Name of the project.'),
+      }),
+      requireAnyOf({
+        environment_id: integerId('Id of the environment.', 4),
+        environment_name: text('Name of the environment.'),
+      }),
+    ],
+  },
 
   JobChanges: requestObject<JobFields>(
     'Changes of a job.',

@@ -1,16 +1,34 @@
 import { expect, test } from '@jest/globals';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
 import type { Schema } from '../../src/http/openapi/field-schemas.ts';
-import { parseJobUpdate } from '../../src/jobs/job-request.ts';
+import { parseJobUpdate, parseNewJob } from '../../src/jobs/job-request.ts';
 import { createStrictSchemaChecker } from '../response-checker.ts';
 
 const document = openApiDocument();
 const check = createStrictSchemaChecker(document);
-const { JobChanges } = document.components.schemas as Record<string, Schema>;
+const { JobFields, JobChanges } = document.components.schemas as Record<string, Schema>;
 
 const ACCOUNT_ID = 1;
+const JOB = { name: 'Nightly', project_id: 3, environment_name: 'Production' };
 const DATE = { type: 'every_day' };
 const TIME = { type: 'every_hour' };
+
+test.each<[string, object, boolean]>([
+  ['ids', { ...JOB, environment_name: undefined, environment_id: 4 }, true],
+  ['names', { ...JOB, project_id: undefined, project_name: 'Analytics' }, true],
+  ['a name and no id', { ...JOB, project_id: null, project_name: 'Analytics' }, true],
+  ['an id and a name', { ...JOB, project_name: 'Analytics' }, true],
+  ['no project', { ...JOB, project_id: undefined }, false],
+  ['null for a project', { ...JOB, project_id: null }, false],
+  ['null for the name of a project', { ...JOB, project_name: null }, false],
+  ['no environment', { ...JOB, environment_name: undefined }, false],
+  ['neither', { name: 'Nightly' }, false],
+])('a new job with %s is valid by the schema if the service accepts it', (_, body, isValid) => {
+  const sent = JSON.parse(JSON.stringify(body));
+  const isAccepted = parseNewJob(sent, ACCOUNT_ID).problems === undefined;
+  const hasSchema = check(JobFields as Schema, sent, 'body').length === 0;
+  expect({ isAccepted, hasSchema }).toEqual({ isAccepted: isValid, hasSchema: isValid });
+});
 
 const conditionWith = (condition: object | null) => ({ job_completion_trigger_condition: condition });
 

@@ -24,6 +24,7 @@ export interface Schema {
   maxProperties?: number;
   propertyNames?: Schema;
   additionalProperties?: Schema | boolean;
+  allOf?: Schema[];
   anyOf?: Schema[];
   oneOf?: Schema[];
   discriminator?: { propertyName: string; mapping: Record<string, string> };
