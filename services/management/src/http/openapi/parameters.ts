@@ -61,7 +61,7 @@ export const PARAMETERS = {
     in: 'header',
     description:
       'The `lease_token` of the claim: renews the lease, and is a 409 if another runner has claimed the run since. A report without it is accepted.',
-    schema: { type: 'string', minLength: 1 },
+    schema: { type: 'string' },
   },
   IfMatch: {
     name: 'If-Match',
