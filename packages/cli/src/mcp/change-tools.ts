@@ -121,10 +121,9 @@ const triggerRun = defineTool({
 
 async function resolveJob(client: Client, job: number | string): Promise<number> {
   if (typeof job === 'number' || /^\d{1,15}$/.test(job)) return Number(job);
-  const query = { search: job, limit: 100 } as const;
   const matches: number[] = [];
-  for await (const { id, name } of client.list('/api/v2/accounts/{account_id}/jobs', { query }))
-    if (name === job) matches.push(id);
+  for await (const { id } of client.list('/api/v2/accounts/{account_id}/jobs', { query: { name: job } }))
+    matches.push(id);
   const [id, another] = matches;
   if (id === undefined) throw new CliError('not_found', `There is no job named ${job}.`);
   if (another !== undefined)
