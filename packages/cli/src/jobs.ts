@@ -1,15 +1,10 @@
 import type { Schemas } from '@runhook/client';
-import { printable, table } from '@runhook/runtime/terminal-text';
+import { table } from '@runhook/runtime/terminal-text';
 import { type Command, type CommandGroup, option, parsers, repeatable, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions } from './connection.ts';
+import { isId, JOB_ARGUMENT, JOB_PATH, JOBS_PATH, jobId, notFound } from './references.ts';
 import { runJob } from './run-actions.ts';
-import { notFound } from './run-reference.ts';
 import { limitOption, takeRows } from './webhooks.ts';
-
-const JOBS_PATH = '/api/v2/accounts/{account_id}/jobs';
-const JOB_PATH = `${JOBS_PATH}/{job_id}` as const;
-
-const JOB_ARGUMENT: [string, string] = ['<job>', 'number of the job'];
 
 type Job = Schemas['Job'];
 
@@ -191,10 +186,3 @@ export const jobsGroup: CommandGroup = {
   summary: 'list, get, create, update, delete, run',
   commands: [list, get, create, update, remove, runJob] as Command[],
 };
-
-const isId = (text: string) => /^[1-9]\d{0,14}$/.test(text);
-
-function jobId(reference: string): number {
-  if (isId(reference)) return Number(reference);
-  throw new UsageError(`${printable(reference)} is not a job: use its number.`);
-}

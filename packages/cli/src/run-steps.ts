@@ -2,7 +2,7 @@ import { RUN_STEP_LIMITS } from '@runhook/contract';
 import { table } from '@runhook/runtime/terminal-text';
 import { CliError, type Command, option, parsers } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions } from './connection.ts';
-import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './run-reference.ts';
+import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './references.ts';
 
 const STEPS_PATH = `${RUNS_PATH}/{run_id}/steps` as const;
 

@@ -2,7 +2,7 @@ import type { Schemas } from '@runhook/client';
 import { z } from 'zod';
 import { timeText } from '../command.ts';
 import { resolveWebhook } from '../connection.ts';
-import { notFound } from '../run-reference.ts';
+import { notFound } from '../references.ts';
 import { takeRows } from '../webhooks.ts';
 import { defineTool, inputs, READ_ONLY, type Tool } from './tool.ts';
 
