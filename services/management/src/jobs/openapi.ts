@@ -23,6 +23,7 @@ import {
   searchParameter,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
+import { REPORTERS } from '../http/openapi/permissions.ts';
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { LIMIT_MAX } from '../http/query-parameters.ts';
 import { JOB_RELATED, type JobWithRelated } from './add-related.ts';
@@ -56,8 +57,6 @@ const JOB_EXAMPLE: JobResponse = {
 };
 
 const { name, project_name, environment_name, execute_steps } = JOB_EXAMPLE;
-
-const WRITERS = 'Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.';
 
 const RELATED = relatedParameter(JOB_RELATED);
 
@@ -103,7 +102,7 @@ export const jobPaths: Paths = {
       operationId: 'createJob',
       tags,
       summary: 'Create a job',
-      description: `Project and environment are each given by id or by name; the ids must be of this account. ${WRITERS}`,
+      description: `Project and environment are each given by id or by name; the ids must be of this account. ${REPORTERS}`,
       requestBody: requestBody('JobFields', 'The new job.', {
         name,
         project_name,
@@ -143,7 +142,7 @@ export const jobPaths: Paths = {
       operationId: 'updateJob',
       tags,
       summary: 'Change a job',
-      description: `Replaces the fields that the body has; null stands for the default. The response of a GET changes nothing. If both the id and the name of a project (or environment) are present, the one that differs counts. ${WRITERS}`,
+      description: `Replaces the fields that the body has; null stands for the default. The response of a GET changes nothing. If both the id and the name of a project (or environment) are present, the one that differs counts. ${REPORTERS}`,
       requestBody: requestBody('JobChanges', 'The fields to replace.', { execute_steps }),
       responses: operationResponses(
         'account',
@@ -155,7 +154,7 @@ export const jobPaths: Paths = {
       operationId: 'deleteJob',
       tags,
       summary: 'Delete a job',
-      description: `It is not listed any more and has no new runs; its runs keep it. The response names the webhooks that list it. ${WRITERS}`,
+      description: `It is not listed any more and has no new runs; its runs keep it. The response names the webhooks that list it. ${REPORTERS}`,
       responses: operationResponses('account', {
         200: success(
           200,

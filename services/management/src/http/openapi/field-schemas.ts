@@ -202,6 +202,17 @@ export function microsecondsTime(description: string): Schema {
   };
 }
 
+/** A time of a report: {@link microsecondsTime}, or with a smaller or larger fraction. */
+export function reportedUtc(description: string): Schema {
+  return {
+    type: 'string',
+    format: 'date-time',
+    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
+    description,
+    examples: ['2026-11-20T10:00:00.123456Z'],
+  };
+}
+
 /** A duration. */
 export function durationOf(description: string): Schema {
   return { type: 'string', pattern: '^\\d{2,}:\\d{2}:\\d{2}$', description, examples: ['00:01:34'] };
