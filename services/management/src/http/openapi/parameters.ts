@@ -146,11 +146,11 @@ export function relatedParameter(names: readonly string[]): Parameter {
   );
 }
 
-/** Up to `countMax` ids, separated by commas. */
-export function prefixedIds(prefix: 'wsu_', countMax: number): Schema {
-  const id = `${prefix}${KSUID}`;
-  return { type: 'string', pattern: `^${id}(?:,${id}){0,${countMax - 1}}$` };
-}
+/** Up to {@link LIMIT_MAX} ids of webhooks, separated by commas. */
+export const WEBHOOK_IDS = {
+  type: 'string',
+  pattern: `^wsu_${KSUID}(?:,wsu_${KSUID}){0,${LIMIT_MAX - 1}}$`,
+} as const satisfies Schema;
 
 /** One or both names, separated by a comma, without repeats. */
 export function someOfNames([first, second]: readonly [string, string]): Schema {
