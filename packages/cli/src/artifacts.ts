@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { printable } from '@runhook/runtime/terminal-text';
 import { CliError, type Command, type CommandGroup, option, parsers, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions } from './connection.ts';
-import { runId as parseRun, RUN_ARGUMENT, RUNS_PATH } from './run-reference.ts';
+import { runId as parseRun, RUN_ARGUMENT, RUNS_PATH } from './references.ts';
 
 const ARTIFACTS_PATH = `${RUNS_PATH}/{run_id}/artifacts` as const;
 

@@ -1,15 +1,10 @@
 import type { Schemas } from '@runhook/client';
-import { printable, table } from '@runhook/runtime/terminal-text';
+import { table } from '@runhook/runtime/terminal-text';
 import { type Command, type CommandGroup, option, parsers, repeatable, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions } from './connection.ts';
+import { isId, JOB_ARGUMENT, JOB_PATH, JOBS_PATH, jobId, notFound } from './references.ts';
 import { runJob } from './run-actions.ts';
-import { notFound } from './run-reference.ts';
 import { limitOption, takeRows } from './webhooks.ts';
-
-const JOBS_PATH = '/api/v2/accounts/{account_id}/jobs';
-const JOB_PATH = `${JOBS_PATH}/{job_id}` as const;
-
-const JOB_ARGUMENT: [string, string] = ['<job>', 'number of the job'];
 
 type Job = Schemas['Job'];
 
@@ -116,16 +111,20 @@ const FIELD_OPTIONS = () => [
 function fieldsOf({ name, project, environment, step, description, engineVersion, timeout }: FieldOptions) {
   return {
     ...(name !== undefined && { name }),
-    ...(project !== undefined &&
-      (isId(project) ? { project_id: Number(project) } : { project_name: project })),
-    ...(environment !== undefined &&
-      (isId(environment) ? { environment_id: Number(environment) } : { environment_name: environment })),
+    ...(project !== undefined && projectField(project)),
+    ...(environment !== undefined && environmentField(environment)),
     ...(step !== undefined && { execute_steps: step }),
     ...(description !== undefined && { description }),
     ...(engineVersion !== undefined && { dbt_version: engineVersion }),
     ...(timeout !== undefined && { execution: { timeout_seconds: timeout } }),
   };
 }
+
+const projectField = (project: string) =>
+  isId(project) ? { project_id: Number(project) } : { project_name: project };
+
+const environmentField = (environment: string) =>
+  isId(environment) ? { environment_id: Number(environment) } : { environment_name: environment };
 
 const create: Command<FieldOptions> = {
   name: 'create',
@@ -134,11 +133,12 @@ const create: Command<FieldOptions> = {
   options: [...FIELD_OPTIONS(), ...connectionOptions()],
   examples: ['jobs create --name Nightly --project Analytics --environment Production --step "dbt build"'],
   async run(context, options) {
-    const { name, project, environment } = options;
+    const { name, project, environment, ...others } = options;
     if (name === undefined || project === undefined || environment === undefined)
       throw new UsageError('A job needs --name, --project and --environment.');
     const client = await connect(context.env, options);
-    const job = await client.post(JOBS_PATH, { body: { ...fieldsOf(options), name } });
+    const parents = { ...projectField(project), ...environmentField(environment) };
+    const job = await client.post(JOBS_PATH, { body: { ...fieldsOf(others), name, ...parents } });
     await context.writeResult(jobText(job), job);
     return 0;
   },
@@ -186,10 +186,3 @@ export const jobsGroup: CommandGroup = {
   summary: 'list, get, create, update, delete, run',
   commands: [list, get, create, update, remove, runJob] as Command[],
 };
-
-const isId = (text: string) => /^[1-9]\d{0,14}$/.test(text);
-
-function jobId(reference: string): number {
-  if (isId(reference)) return Number(reference);
-  throw new UsageError(`${printable(reference)} is not a job: use its number.`);
-}

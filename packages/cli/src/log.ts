@@ -3,8 +3,8 @@ import { EVENT_TYPES, STORED_RUN_STATUSES, type StoredRunStatus } from '@runhook
 import { printable, table } from '@runhook/runtime/terminal-text';
 import { type Command, type CommandGroup, choice, option, parsers, timeText } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
+import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './references.ts';
 import { cancelRun, retryRun } from './run-actions.ts';
-import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './run-reference.ts';
 import { runLogs, runSteps } from './run-steps.ts';
 import { limitOption, takeRows } from './webhooks.ts';
 

@@ -1,10 +1,8 @@
 import type { Schemas } from '@runhook/client';
 import { printable } from '@runhook/runtime/terminal-text';
-import { type Command, type Context, option, UsageError } from './command.ts';
+import { type Command, type Context, option } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions } from './connection.ts';
-import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './run-reference.ts';
-
-const JOB_PATH = '/api/v2/accounts/{account_id}/jobs/{job_id}';
+import { JOB_ARGUMENT, JOB_PATH, jobId, notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './references.ts';
 
 async function writeRun(context: Context, run: Schemas['Run'], what: string): Promise<0> {
   await context.writeResult(
@@ -58,7 +56,7 @@ export const runJob: Command<TriggerOptions> = {
   name: 'run',
   summary: 'trigger a run of a job',
   description: 'Queues a run of a job, which a runner executes.',
-  arguments: [['<job>', 'number of the job']],
+  arguments: [JOB_ARGUMENT],
   options: [
     option('--cause <text>', 'why the run is triggered'),
     option('--branch <name>', 'the branch to check out'),
@@ -67,14 +65,12 @@ export const runJob: Command<TriggerOptions> = {
   ],
   examples: ['jobs run 12 --cause "By hand"'],
   async run(context, { cause, branch, sha, ...connection }, [reference = '']) {
-    if (!/^\d{1,15}$/.test(reference))
-      throw new UsageError(`${printable(reference)} is not a job: use its number.`);
-    const jobId = Number(reference);
+    const id = jobId(reference);
     const client = await connect(context.env, connection);
     const body = { cause: cause ?? null, git_branch: branch ?? null, git_sha: sha ?? null };
     const run = await client
-      .post(`${JOB_PATH}/run`, { path: { job_id: jobId }, body })
-      .catch(notFound(`job ${jobId}`));
+      .post(`${JOB_PATH}/run`, { path: { job_id: id }, body })
+      .catch(notFound(`job ${id}`));
     return await writeRun(context, run, 'is triggered');
   },
 };

@@ -1,10 +1,10 @@
+import { RUN_STEP_LIMITS } from '@runhook/contract';
 import { table } from '@runhook/runtime/terminal-text';
 import { CliError, type Command, option, parsers } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions } from './connection.ts';
-import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './run-reference.ts';
+import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './references.ts';
 
 const STEPS_PATH = `${RUNS_PATH}/{run_id}/steps` as const;
-const STEP_INDEX_MAX = 1_000_000;
 
 export const runSteps: Command<ConnectionOptions> = {
   name: 'steps',
@@ -42,7 +42,7 @@ export const runLogs: Command<LogsOptions> = {
   description: 'Prints the logs of the steps of a run, with their colours.',
   arguments: [RUN_ARGUMENT],
   options: [
-    option('--step <index>', 'only the log of this step', parsers.integer(0, STEP_INDEX_MAX)),
+    option('--step <index>', 'only the log of this step', parsers.integer(0, RUN_STEP_LIMITS.indexMax)),
     option('--debug', 'print the debug logs'),
     ...connectionOptions(),
   ],

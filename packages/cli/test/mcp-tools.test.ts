@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Client } from '@runhook/client';
+import { z } from 'zod';
 import { CHANGE_TOOLS } from '../src/mcp/change-tools.ts';
 import { READ_TOOLS } from '../src/mcp/read-tools.ts';
 import { originOf, withoutSecrets } from '../src/mcp/tool.ts';
@@ -23,8 +24,8 @@ function clientOf(result: unknown) {
     { id: 11, name: 'Nightly build 2' },
     { id: 12, name: 'Nightly build' },
   ];
-  async function* list() {
-    yield* jobs;
+  async function* list(_path: string, { query }: { query: { name: string } }) {
+    yield* jobs.filter(({ name }) => name === query.name);
   }
   return { calls, client: { get: call, post: call, list } as unknown as Client };
 }
@@ -70,6 +71,8 @@ test('get_run_logs shows the end of the log of each step, or of one', async () =
     status: 'Queued',
     steps: [{ index: 3 }],
   });
+  const input = z.object(READ_TOOLS.find(({ name }) => name === 'get_run_logs')?.input ?? {});
+  expect([0, -1].map((step) => input.safeParse({ run_id: 7, step }).success)).toEqual([true, false]);
 });
 
 test('results have no credentials and no paths of endpoints', () => {

@@ -3,6 +3,7 @@ import { EVENT_TYPES } from '@runhook/contract';
 import { z } from 'zod';
 import { CliError, timeText } from '../command.ts';
 import { resolveWebhook } from '../connection.ts';
+import { JOB_PATH, JOBS_PATH } from '../references.ts';
 import { deliverySummary } from './read-tools.ts';
 import { defineTool, inputs, originOf, type Tool } from './tool.ts';
 
@@ -114,17 +115,15 @@ const triggerRun = defineTool({
   async run(client, { job, ...options }) {
     const path = { job_id: await resolveJob(client, job) };
     const body: Record<string, unknown> = options;
-    const run = await client.post('/api/v2/accounts/{account_id}/jobs/{job_id}/run', { path, body });
+    const run = await client.post(`${JOB_PATH}/run`, { path, body });
     return { run_id: run.id, job_id: run.job_id, status: run.status_humanized, href: run.href };
   },
 });
 
 async function resolveJob(client: Client, job: number | string): Promise<number> {
   if (typeof job === 'number' || /^\d{1,15}$/.test(job)) return Number(job);
-  const query = { search: job, limit: 100 } as const;
   const matches: number[] = [];
-  for await (const { id, name } of client.list('/api/v2/accounts/{account_id}/jobs', { query }))
-    if (name === job) matches.push(id);
+  for await (const { id } of client.list(JOBS_PATH, { query: { name: job } })) matches.push(id);
   const [id, another] = matches;
   if (id === undefined) throw new CliError('not_found', `There is no job named ${job}.`);
   if (another !== undefined)

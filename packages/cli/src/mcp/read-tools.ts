@@ -2,8 +2,9 @@ import type { Schemas } from '@runhook/client';
 import { z } from 'zod';
 import { timeText } from '../command.ts';
 import { resolveWebhook } from '../connection.ts';
+import { notFound } from '../references.ts';
 import { takeRows } from '../webhooks.ts';
-import { defineTool, inputs, notFound, READ_ONLY, type Tool } from './tool.ts';
+import { defineTool, inputs, READ_ONLY, type Tool } from './tool.ts';
 
 const WEBHOOKS_PATH = '/api/v3/accounts/{account_id}/webhooks';
 const DELIVERY_PATH = `${WEBHOOKS_PATH}/subscription/{webhook_id}/delivery/{delivery_id}` as const;
@@ -147,7 +148,7 @@ const getRunLogs = defineTool({
     'Shows the state of a run and the steps that its runner reported, with the end of their logs. Changes nothing.',
   input: {
     run_id: inputs.runId,
-    step: z.int().positive().optional().describe('Only the step with this index; default: all.'),
+    step: z.int().min(0).optional().describe('Only the step with this index; default: all.'),
     characters: z
       .int()
       .min(100)

@@ -44,7 +44,7 @@ export async function serveTools(options: ServeOptions): Promise<void> {
   await server.close();
 }
 
-/** Connects once. A failure is not kept, since the service may become available. */
+/** Connects once. A failure is not cached, because the service may become available. */
 function reusedConnection(connect: () => Promise<Client>): () => Promise<Client> {
   let connected: Promise<Client> | null = null;
   return async () => {

@@ -1,6 +1,5 @@
-import { type Client, RunhookError } from '@runhook/client';
+import type { Client } from '@runhook/client';
 import { z } from 'zod';
-import { CliError } from '../command.ts';
 
 /** A tool of the server. Its description ends with what a call changes. */
 export interface Tool<Shape extends z.ZodRawShape = z.ZodRawShape> {
@@ -48,13 +47,4 @@ export function withoutSecrets(text: string, secrets: readonly string[]): string
 /** Returns scheme and host: path and query of an endpoint are its secret for some receivers. */
 export function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : '';
-}
-
-/** Throws a sentence that names the missing item, because the service's message does not. */
-export function notFound(subject: string): (error: unknown) => never {
-  return (error) => {
-    if (error instanceof RunhookError && error.status === 404)
-      throw new CliError('not_found', `There is no ${subject}.`);
-    throw error;
-  };
 }

@@ -1,4 +1,5 @@
 import type { Schemas } from '@runhook/client';
+import { isFinalRunStatus, runStatusOfCode } from '@runhook/contract/run-statuses';
 import { queryOptions } from '@tanstack/react-query';
 import { consoleUrl } from '../served-page.ts';
 import { activityKey, pollRuns } from './activity.ts';
@@ -27,7 +28,7 @@ export function runStepsQuery(accountId: number, runId: number) {
 }
 
 export function isStepInProgress({ status }: RunStep): boolean {
-  return status < 10;
+  return !isFinalRunStatus(runStatusOfCode(status));
 }
 
 /** The text of a log. Each version of a step has its own entry of the cache. */

@@ -29,7 +29,7 @@ export function runTone({ status }: Pick<Run, 'status'>): Tone {
   return TONES[runStatusOfCode(status)];
 }
 
-/** "3 min 20 s"; null until the run has started and finished. */
+/** "3 min 20 s"; null until the run or step has started and finished. */
 export function formatRunDuration({
   started_at,
   finished_at,

@@ -8,6 +8,7 @@ import {
   text,
 } from '../http/openapi/field-schemas.ts';
 import { accountParameter, PAGE, parameter, queryParameter } from '../http/openapi/parameters.ts';
+import { REPORTERS } from '../http/openapi/permissions.ts';
 import {
   BODY_FAILURES,
   failureWithReason,
@@ -129,8 +130,7 @@ export const artifactPaths: Paths = {
       operationId: 'putArtifact',
       tags,
       summary: 'Upload a file of a run',
-      description:
-        'Any bytes; the content type has no effect. Replaces the file of that path and step. Possible from the start of the run on. The models of `run_results.json` are read. Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.',
+      description: `Any bytes; the content type has no effect. Replaces the file of that path and step. Possible from the start of the run on. The models of \`run_results.json\` are read. ${REPORTERS}`,
       parameters: [
         stepParameter('Number of the step that wrote the file. Default: none.'),
         parameter('LeaseToken'),

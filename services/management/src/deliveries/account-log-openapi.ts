@@ -13,7 +13,7 @@ import {
   TIMESTAMP_FORMATS,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { parameter, prefixedIds, queryParameter } from '../http/openapi/parameters.ts';
+import { parameter, queryParameter, WEBHOOK_IDS } from '../http/openapi/parameters.ts';
 import { operationResponses, success } from '../http/openapi/responses.ts';
 import { LIMIT_MAX } from '../http/query-parameters.ts';
 import { EVENT_TYPE, SUBSCRIPTION_EXAMPLE } from '../subscriptions/openapi.ts';
@@ -97,7 +97,7 @@ const FILTERS: Parameter[] = [
   queryParameter(
     'subscription_id',
     'Only deliveries of these webhooks: up to 100 ids, separated by commas.',
-    { ...prefixedIds('wsu_', LIMIT_MAX), examples: [SUBSCRIPTION_EXAMPLE.id] },
+    { ...WEBHOOK_IDS, examples: [SUBSCRIPTION_EXAMPLE.id] },
   ),
   queryParameter('job_id', 'Only deliveries of runs of this job.', integerId('Id of the job.', 12)),
   queryParameter('status', 'Only deliveries in this state.', DELIVERY_STATUS),

@@ -9,9 +9,8 @@ import {
   type Schema,
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
-import { parameter, prefixedIds, queryParameter } from '../http/openapi/parameters.ts';
+import { parameter, queryParameter, WEBHOOK_IDS } from '../http/openapi/parameters.ts';
 import { operationResponses, success } from '../http/openapi/responses.ts';
-import { LIMIT_MAX } from '../http/query-parameters.ts';
 import type { RatesView } from './rates.ts';
 import {
   STATISTICS_HOURS_DEFAULT,
@@ -66,7 +65,7 @@ export const statisticsPaths: Paths = {
       parameters: [
         {
           ...queryParameter('subscription_id', 'Ids of up to 100 webhooks, separated by commas.', {
-            ...prefixedIds('wsu_', LIMIT_MAX),
+            ...WEBHOOK_IDS,
             examples: [RATES_EXAMPLE.subscription_id],
           }),
           required: true,

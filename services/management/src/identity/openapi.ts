@@ -202,8 +202,8 @@ export const identitySchemas: Record<string, Schema> = {
   Profile: responseObject<Profile>('The profile of the caller.', { ...userProperties, api_key: API_KEY }),
 
   WhoAmI: responseObject<WhoAmI>('The caller: a user or a service token, the other one is null.', {
-    user: {
-      ...responseObject<NonNullable<WhoAmI['user']>>('The user.', {
+    user: nullable(
+      responseObject<NonNullable<WhoAmI['user']>>('The user.', {
         id: userProperties.user_id,
         email: userProperties.email,
         name: userProperties.name,
@@ -211,18 +211,16 @@ export const identitySchemas: Record<string, Schema> = {
         last_name: text('The other words of the name.'),
         permissions: PERMISSIONS,
       }),
-      type: ['object', 'null'],
-    },
-    service_token: {
-      ...responseObject<NonNullable<WhoAmI['service_token']>>('The service token.', {
+    ),
+    service_token: nullable(
+      responseObject<NonNullable<WhoAmI['service_token']>>('The service token.', {
         id: integerId('Id of the token.', 3),
         name: text('Name of the token.'),
         account_id: integerId('Its account.', 1),
         expires_at: nullable(secondsTime('When it expires; null: never.')),
         permissions: PERMISSIONS,
       }),
-      type: ['object', 'null'],
-    },
+    ),
   }),
 
   RotatedApiKey: responseObject<{ user_id: number; api_key: string }>('The new key.', {

@@ -133,17 +133,31 @@ export const DEFINITION_PROPERTIES: PropertiesOf<JobDefinition> = {
   job_completion_trigger_condition: nullable(CONDITION),
 };
 
-/** Returns the property as a request may have it: null counts as the default, members may be missing. */
+/** Members of objects that have no default. */
+const REQUIRED_MEMBERS = ['type', 'condition', 'job_id', 'project_id'];
+
+/** Returns the property as a request may have it: null counts as the default, members with a default may be missing. */
 function inRequest(schema: Schema): Schema {
+  if (schema.enum !== undefined)
+    return { anyOf: [schema, { type: 'null' }], description: schema.description ?? '' };
+  const type = [...new Set([schema.type ?? [], 'null' as const].flat())];
+  return { ...withRequestMembers(schema), type };
+}
+
+function withRequestMembers(schema: Schema): Schema {
   const { additionalProperties: _, required: __, properties, ...rest } = schema;
-  if (rest.enum !== undefined)
-    return { anyOf: [rest, { type: 'null' }], description: rest.description ?? '' };
+  if (properties === undefined) return rest;
+  const names = Object.keys(properties);
+  const required = names.filter((name) => REQUIRED_MEMBERS.includes(name));
   return {
     ...rest,
-    type: [...new Set([rest.type ?? [], 'null' as const].flat())],
-    ...(properties && {
-      properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, inRequest(one)])),
-    }),
+    properties: Object.fromEntries(
+      Object.entries(properties).map(([name, one]) => [
+        name,
+        required.includes(name) ? withRequestMembers(one) : inRequest(one),
+      ]),
+    ),
+    ...(required.length > 0 && { required }),
   };
 }
 

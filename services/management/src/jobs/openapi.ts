@@ -1,6 +1,7 @@
 import {
   integerId,
   microsecondsTime,
+  nullable,
   type Paths,
   type PropertiesOf,
   prefixedId,
@@ -22,6 +23,7 @@ import {
   searchParameter,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
+import { REPORTERS } from '../http/openapi/permissions.ts';
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { LIMIT_MAX } from '../http/query-parameters.ts';
 import { JOB_RELATED, type JobWithRelated } from './add-related.ts';
@@ -55,8 +57,6 @@ const JOB_EXAMPLE: JobResponse = {
 };
 
 const { name, project_name, environment_name, execute_steps } = JOB_EXAMPLE;
-
-const WRITERS = 'Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.';
 
 const RELATED = relatedParameter(JOB_RELATED);
 
@@ -102,7 +102,7 @@ export const jobPaths: Paths = {
       operationId: 'createJob',
       tags,
       summary: 'Create a job',
-      description: `Project and environment are each given by id or by name; the ids must be of this account. ${WRITERS}`,
+      description: `Project and environment are each given by id or by name; the ids must be of this account. ${REPORTERS}`,
       requestBody: requestBody('JobFields', 'The new job.', {
         name,
         project_name,
@@ -142,7 +142,7 @@ export const jobPaths: Paths = {
       operationId: 'updateJob',
       tags,
       summary: 'Change a job',
-      description: `Replaces the fields that the body has; null stands for the default. The response of a GET changes nothing. If both the id and the name of a project (or environment) are present, the one that differs counts. ${WRITERS}`,
+      description: `Replaces the fields that the body has; null stands for the default. The response of a GET changes nothing. If both the id and the name of a project (or environment) are present, the one that differs counts. ${REPORTERS}`,
       requestBody: requestBody('JobChanges', 'The fields to replace.', { execute_steps }),
       responses: operationResponses(
         'account',
@@ -154,7 +154,7 @@ export const jobPaths: Paths = {
       operationId: 'deleteJob',
       tags,
       summary: 'Delete a job',
-      description: `It is not listed any more and has no new runs; its runs keep it. The response names the webhooks that list it. ${WRITERS}`,
+      description: `It is not listed any more and has no new runs; its runs keep it. The response names the webhooks that list it. ${REPORTERS}`,
       responses: operationResponses('account', {
         200: success(
           200,
@@ -195,18 +195,27 @@ const related = (schema: string): Schema => ({
 const REQUEST_PROPERTIES: Omit<PropertiesOf<JobFields>, 'state'> = {
   name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the job.'),
   account_id: integerId('The account of the path.', 1),
-  project_id: { ...integerId('Id of the project.', 3), type: ['integer', 'null'] },
+  project_id: nullable(integerId('Id of the project.', 3)),
   project_name: requiredName(
     JOB_NAME_CHARACTERS_MAX,
     'Name of the project, which is created if the account has none of that name.',
   ),
-  environment_id: { ...integerId('Id of the environment.', 4), type: ['integer', 'null'] },
+  environment_id: nullable(integerId('Id of the environment.', 4)),
   environment_name: requiredName(
     JOB_NAME_CHARACTERS_MAX,
     'Name of the environment, which is created if the account has none of that name.',
   ),
   ...DEFINITION_REQUEST_PROPERTIES,
 };
+
+/** Returns the condition that an object has at least one of the properties. */
+const requireAnyOf = (properties: Partial<PropertiesOf<JobFields>>): Schema => ({
+  anyOf: Object.entries(properties).map(([name, schema]) => ({
+    type: 'object',
+    properties: { [name]: schema },
+    required: [name],
+  })),
+});
 
 /** Schemas of the OpenAPI document; see docs/contract.md#jobs. */
 export const jobSchemas: Record<string, Schema> = {
@@ -234,14 +243,26 @@ export const jobSchemas: Record<string, Schema> = {
     },
   }),
 
-  JobFields: requestObject<JobFields>(
-    'A new job. It needs a project and an environment, each by id or by name.',
-    {
-      ...REQUEST_PROPERTIES,
-      state: { type: 'integer', const: 1, description: '1: not deleted.' },
-    },
-    ['name'],
-  ),
+  JobFields: {
+    ...requestObject<JobFields>(
+      'A new job. It needs a project and an environment, each by id or by name.',
+      {
+        ...REQUEST_PROPERTIES,
+        state: { type: 'integer', const: 1, description: '1: not deleted.' },
+      },
+      ['name'],
+    ),
+    allOf: [
+      requireAnyOf({
+        project_id: integerId('Id of the project.', 3),
+        project_name: text('Name of the project.'),
+      }),
+      requireAnyOf({
+        environment_id: integerId('Id of the environment.', 4),
+        environment_name: text('Name of the environment.'),
+      }),
+    ],
+  },
 
   JobChanges: requestObject<JobFields>(
     'Changes of a job.',

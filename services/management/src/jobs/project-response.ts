@@ -64,16 +64,21 @@ export async function projectViews(
   accountId: number,
   rows: readonly NamedRow[],
 ): Promise<Map<bigint, ProjectView>> {
-  const jobs = await oldestJobs(prisma, accountId, { projectId: { in: rows.map(({ id }) => id) } });
+  const jobs = await oldestJobOfEach(prisma, accountId, 'projectId', rows);
   const views = new Map<bigint, ProjectView>();
   for (const { id, name } of rows) {
-    const first = findOldestJob(jobs.filter(({ projectId }) => projectId === id));
-    if (first !== null) views.set(id, projectView(accountId, { id, name }, first));
+    const first = jobs.get(id);
+    if (first !== undefined) views.set(id, projectView(accountId, { id, name }, first));
   }
   return views;
 }
 
-function projectView(accountId: number, { id, name }: NamedRow, { createdAt }: OldestJob): ProjectView {
+/** Returns the representation of a project. @param first its oldest job */
+export function projectView(
+  accountId: number,
+  { id, name }: NamedRow,
+  { createdAt }: Pick<OldestJob, 'createdAt'>,
+): ProjectView {
   const creationTime = microsecondTimestamp(createdAt);
   return {
     id: Number(id),
@@ -99,16 +104,21 @@ export async function environmentViews(
   accountId: number,
   rows: readonly NamedRow[],
 ): Promise<Map<bigint, EnvironmentView>> {
-  const jobs = await oldestJobs(prisma, accountId, { environmentId: { in: rows.map(({ id }) => id) } });
+  const jobs = await oldestJobOfEach(prisma, accountId, 'environmentId', rows);
   const views = new Map<bigint, EnvironmentView>();
   for (const { id, name } of rows) {
-    const first = findOldestJob(jobs.filter(({ environmentId }) => environmentId === id));
-    if (first !== null) views.set(id, environmentView(accountId, { id, name }, first));
+    const first = jobs.get(id);
+    if (first !== undefined) views.set(id, environmentView(accountId, { id, name }, first));
   }
   return views;
 }
 
-function environmentView(accountId: number, { id, name }: NamedRow, first: OldestJob): EnvironmentView {
+/** Returns the representation of an environment. @param first its oldest job */
+export function environmentView(
+  accountId: number,
+  { id, name }: NamedRow,
+  first: Pick<OldestJob, 'createdAt' | 'projectId'>,
+): EnvironmentView {
   const creationTime = microsecondTimestamp(first.createdAt);
   return {
     id: Number(id),
@@ -174,7 +184,18 @@ async function oldestJobs(
   });
 }
 
-function findOldestJob([first, ...others]: readonly OldestJob[]): OldestJob | null {
-  if (first === undefined) return null;
-  return others.reduce((found, job) => (job.id < found.id ? job : found), first);
+/** Returns the oldest job of each project or environment, by its id; one without jobs is missing. */
+async function oldestJobOfEach(
+  prisma: PrismaClient,
+  accountId: number,
+  column: 'projectId' | 'environmentId',
+  rows: readonly NamedRow[],
+): Promise<Map<bigint, OldestJob>> {
+  const jobs = await oldestJobs(prisma, accountId, { [column]: { in: rows.map(({ id }) => id) } });
+  const oldest = new Map<bigint, OldestJob>();
+  for (const job of jobs) {
+    const found = oldest.get(job[column]);
+    if (found === undefined || job.id < found.id) oldest.set(job[column], job);
+  }
+  return oldest;
 }

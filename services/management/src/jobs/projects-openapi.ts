@@ -21,45 +21,20 @@ import {
 } from '../http/openapi/parameters.ts';
 import { operationResponses, success } from '../http/openapi/responses.ts';
 import { idsFilter, NAME_FILTERS, STATE_FILTER } from './list-openapi.ts';
-import { ENVIRONMENT_VERSION, type EnvironmentView, type ProjectView } from './project-response.ts';
+import {
+  ENVIRONMENT_VERSION,
+  type EnvironmentView,
+  environmentView,
+  type ProjectView,
+  projectView,
+} from './project-response.ts';
 import { ENVIRONMENT_RELATED, LIST_ORDERS, PROJECT_RELATED } from './projects.ts';
 
 const tags = ['Jobs and runs'];
 
-const PROJECT_EXAMPLE: ProjectView = {
-  id: 3,
-  account_id: 1,
-  name: 'Analytics',
-  description: '',
-  state: 1,
-  connection: null,
-  connection_id: null,
-  repository: null,
-  repository_id: null,
-  dbt_project_subdirectory: null,
-  docs_job_id: null,
-  freshness_job_id: null,
-  created_at: '2026-01-15T08:00:00.000000Z',
-  updated_at: '2026-01-15T08:00:00.000000Z',
-};
-
-const ENVIRONMENT_EXAMPLE: EnvironmentView = {
-  id: 4,
-  account_id: 1,
-  project_id: 3,
-  name: 'Production',
-  type: 'deployment',
-  deployment_type: null,
-  state: 1,
-  dbt_version: ENVIRONMENT_VERSION,
-  use_custom_branch: false,
-  custom_branch: null,
-  supports_docs: false,
-  connection_id: null,
-  credentials_id: null,
-  created_at: '2026-01-15T08:00:00.000000Z',
-  updated_at: '2026-01-15T08:00:00.000000Z',
-};
+const FIRST_JOB = { projectId: 3n, createdAt: new Date('2026-01-15T08:00:00Z') };
+const PROJECT_EXAMPLE = projectView(1, { id: 3n, name: 'Analytics' }, FIRST_JOB);
+const ENVIRONMENT_EXAMPLE = environmentView(1, { id: 4n, name: 'Production' }, FIRST_JOB);
 
 const LIST_PARAMETERS = [
   searchParameter('in their name'),

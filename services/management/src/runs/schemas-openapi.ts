@@ -5,6 +5,7 @@ import {
   microsecondsTime,
   nullable,
   optionalReportedText,
+  reportedUtc,
   requestObject,
   requiredReportedText,
   responseObject,
@@ -16,6 +17,7 @@ import type { RunFinish, RunStart } from './routes.ts';
 import { RUN_LIMITS } from './routes.ts';
 import { type RunResponse, runResponse, type TriggerResponse } from './run-response.ts';
 import type { RunView } from './run-view.ts';
+import { statusNumber } from './status-openapi.ts';
 import { reportedSteps } from './step-openapi.ts';
 import { FINISH_STATUSES } from './transitions.ts';
 
@@ -58,25 +60,16 @@ export const INGESTED_EXAMPLE = runResponse(
   EXAMPLE_OPTIONS,
 );
 
-const STATUS_NAMES = STORED_RUN_STATUSES.map(
-  (word) => `${RUN_STATUSES[word].code} ${RUN_STATUSES[word].humanized}`,
-).join(', ');
-
-const statusNumber = (description: string): Schema => ({
-  type: 'integer',
-  enum: STORED_RUN_STATUSES.map((word) => RUN_STATUSES[word].code),
-  description: `${description} ${STATUS_NAMES}.`,
-});
-
 const flag = (description: string): Schema => ({ type: 'boolean', description });
 
 /** Schema of a time in a report: the format of responses, null, or a time with a smaller or larger fraction. */
 export function reportedTime(description: string): Schema {
   return {
-    type: ['string', 'null'],
-    format: 'date-time',
-    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
-    description: `${description} ISO 8601 UTC, up to microseconds. Default (also null): the time of the call.`,
+    ...nullable(
+      reportedUtc(
+        `${description} ISO 8601 UTC, up to microseconds. Default (also null): the time of the call.`,
+      ),
+    ),
     examples: ['2026-11-20T10:00:00Z'],
   };
 }

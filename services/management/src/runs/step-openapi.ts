@@ -8,6 +8,7 @@ import {
   nullable,
   type Paths,
   type Response,
+  reportedUtc,
   requestObject,
   requiredReportedText,
   responseObject,
@@ -24,7 +25,9 @@ import {
   requestBody,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
+import { REPORTERS } from '../http/openapi/permissions.ts';
 import { BODY_FAILURES, leaseConflict, operationResponses, success } from '../http/openapi/responses.ts';
+import { STATUS_CODES, statusNumber } from './status-openapi.ts';
 import type { RunStepResponse } from './step-response.ts';
 
 const { stepsMax, nameCharactersMax, textBytesMax, runBytesMax } = RUN_STEP_LIMITS;
@@ -59,15 +62,8 @@ const STATUS_PATTERN = `^(${STORED_RUN_STATUSES.flatMap((word) => {
 const { index, name, status, started_at, finished_at } = EXAMPLE;
 const REPORTED_EXAMPLE = { index, name, status, started_at, finished_at, logs: 'Done\n' };
 
-function reportedTime(description: string): Schema {
-  return {
-    type: ['string', 'null'],
-    format: 'date-time',
-    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
-    description: `${description} ISO 8601 UTC, up to microseconds.`,
-    examples: ['2026-11-20T10:00:00.123456Z'],
-  };
-}
+const reportedTime = (description: string) =>
+  nullable(reportedUtc(`${description} ISO 8601 UTC, up to microseconds.`));
 
 const reportedLog = (description: string): Schema => ({
   type: ['string', 'null'],
@@ -92,7 +88,7 @@ const REPORTED_STEP: Schema = requestObject<ReportedRunStep>(
     ),
     status: {
       anyOf: [
-        { type: 'integer', enum: STORED_RUN_STATUSES.map((word) => RUN_STATUSES[word].code) },
+        { type: 'integer', enum: STATUS_CODES },
         { type: 'string', pattern: STATUS_PATTERN },
       ],
       description: `The number or the word of the status: ${STORED_RUN_STATUSES.map((word) => `${RUN_STATUSES[word].code} or ${RUN_STATUSES[word].humanized}`).join(', ')}.`,
@@ -127,11 +123,7 @@ export const runStepSchemas: Record<string, Schema> = {
       account_id: integerId('The account.', 1),
       index: INDEX,
       name: text('Name of the step. That of a dbt command is: Invoke dbt with `dbt …`.'),
-      status: {
-        type: 'integer',
-        enum: STORED_RUN_STATUSES.map((word) => RUN_STATUSES[word].code),
-        description: `The status: ${STORED_RUN_STATUSES.map((word) => `${RUN_STATUSES[word].code} ${RUN_STATUSES[word].humanized}`).join(', ')}.`,
-      },
+      status: statusNumber('The status:'),
       status_humanized: text('The status in a word.'),
       started_at: nullable(microsecondsTime('When it started; null if not reported.')),
       finished_at: nullable(microsecondsTime('When it ended; null before, or if not reported.')),
@@ -206,7 +198,7 @@ export const runStepPaths: Paths = {
       parameters: [parameter('LeaseToken')],
       tags,
       summary: 'Report steps of a run in progress',
-      description: `Sends nothing. The body may have ${BODY_BYTES_MAX.steps} bytes. The response has all steps of the run, without logs. Requires one of the permission sets \`job_runner\`, \`account_admin\` and \`admin\`, on any plan.`,
+      description: `Sends nothing. The body may have ${BODY_BYTES_MAX.steps} bytes. The response has all steps of the run, without logs. ${REPORTERS}`,
       requestBody: requestBody('RunSteps', 'The steps.', { run_steps: [REPORTED_EXAMPLE] }),
       responses: operationResponses(
         'runs',

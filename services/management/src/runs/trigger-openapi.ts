@@ -15,6 +15,7 @@ import {
   text,
 } from '../http/openapi/field-schemas.ts';
 import { PARAMETERS, parameter, requestBody, withIdempotencyKey } from '../http/openapi/parameters.ts';
+import { REPORTERS, TRIGGERERS } from '../http/openapi/permissions.ts';
 import {
   BODY_FAILURES,
   failureWithReason,
@@ -29,7 +30,6 @@ import {
   type HeartbeatFields,
   type HeartbeatResponse,
 } from './claim-routes.ts';
-
 import { RUN_LIMITS, type RunBegin } from './routes.ts';
 import { OPEN_REQUESTS_MAX, RUNNER_CHARACTERS_MAX } from './run-requests.ts';
 import type { TriggerOptions } from './run-trigger.ts';
@@ -150,10 +150,6 @@ export const triggerSchemas: Record<string, Schema> = {
 };
 
 const tags = ['Jobs and runs'];
-const TRIGGERERS =
-  'Requires one of the permission sets `job_runner`, `account_admin`, `admin` and `developer`, on any plan.';
-const REPORTERS =
-  'Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.';
 
 const QUEUED_EXAMPLE = {
   ...RUNNING_EXAMPLE,

@@ -34,7 +34,7 @@ test('the event of a run is counted as accepted and as relayed once, although th
 test('requests are counted by the pattern of their route and not by their path', async () => {
   const account = await harness.newAccount();
   await harness.call('GET', account.path('/subscriptions'), { token: account.token });
-  await harness.call('GET', account.path('/subscriptions'), { token: 'nobody' });
+  await harness.call('GET', account.path('/subscriptions'), { token: 'unknown' });
   await fetch(`${harness.origin}/nothing/${account.id}/here`);
   await fetch(`${harness.origin}/nothing`, { method: 'PROPFIND' });
   await eventually(async () => {

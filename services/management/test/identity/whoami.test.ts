@@ -12,6 +12,8 @@ test.each(['/api/v2/whoami/', '/api/v3/whoami'])(
   async (path) => {
     const account = await harness.newAccount();
     const { id, email, apiKey } = await harness.newUser(account, 'developer', ['account_admin']);
+    const name = 'Ada King Lovelace';
+    await harness.database.prisma.user.update({ where: { id: BigInt(id) }, data: { name } });
     const { status, json } = await harness.call('GET', path, { token: apiKey });
     expect({ status, data: json.data }).toEqual({
       status: 200,
@@ -19,9 +21,9 @@ test.each(['/api/v2/whoami/', '/api/v3/whoami'])(
         user: {
           id,
           email,
-          name: expect.any(String),
-          first_name: expect.any(String),
-          last_name: expect.any(String),
+          name,
+          first_name: 'Ada',
+          last_name: 'King Lovelace',
           permissions: [
             {
               account_id: account.id,
@@ -43,7 +45,11 @@ test('a service token is returned without its secret, and anyone else is a 401',
   const { json } = await harness.call('GET', '/api/v2/whoami', { token: account.token });
   expect(json.data).toMatchObject({
     user: null,
-    service_token: { account_id: account.id, permissions: [{ account_id: account.id, license_type: null }] },
+    service_token: {
+      account_id: account.id,
+      expires_at: null,
+      permissions: [{ account_id: account.id, license_type: null }],
+    },
   });
   expect(JSON.stringify(json)).not.toContain('rhs_');
   expect((await harness.call('GET', '/api/v2/whoami', { token: 'x' })).status).toBe(401);

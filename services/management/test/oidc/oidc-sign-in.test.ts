@@ -141,7 +141,7 @@ describe('signing in at the identity provider', () => {
       );
     };
     const before = await countFailures();
-    expect(problemOf(await harness.browse('nobody'))).toBe('rejected');
+    expect(problemOf(await harness.browse('unknown'))).toBe('rejected');
     expect(await countFailures()).toBe(before + 1);
   });
 

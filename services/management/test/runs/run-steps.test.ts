@@ -87,6 +87,10 @@ describe('POST …/runs/{run_id}/steps/', () => {
       'run_steps.1.name',
       'run_steps.1.status',
     ]);
+    const repeated = await report([STEP, STEP]);
+    expect(repeated.json.status.errors).toEqual([
+      { field: 'run_steps.1', message: 'contains a duplicate value' },
+    ]);
     for (const run_steps of [undefined, null, [], {}]) expect((await report(run_steps)).status).toBe(400);
   });
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JobView } from '@runhook/database';
 import { eventually } from '@runhook/testing';
+import { PARAMETERS } from '../../src/http/openapi/parameters.ts';
 import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
 
 const WAITS_MAX = 3;
@@ -143,6 +144,22 @@ test('another runner gets the run after its lease; the first one gets a 409, als
   expect((await post(`/runs/${id}/finish/`, { status: 'success' }, lease(second))).status).toBe(200);
   expect((await post(`/runs/${id}/finish/`, { status: 'success' }, lease(first))).status).toBe(409);
   expect((await post(`/runs/${id}/finish/`, { status: 'success' }, lease(second))).status).toBe(200);
+});
+
+test('an empty token is a 409, as every token that is not that of the lease, and valid by the schema', async () => {
+  const { id } = await trigger();
+  await claim({ run_id: id });
+  for (const [path, body] of [
+    ['start/', { engine_version: '1.9' }],
+    ['heartbeat/', {}],
+    ['steps/', { run_steps: [{ index: 1, name: 'Build', status: 'Running' }] }],
+    ['finish/', { status: 'success' }],
+    ['artifacts/', {}],
+  ] as const) {
+    const result = await reportAs({ lease_token: '' }, `/runs/${id}/${path}`, body);
+    expect([path, result]).toEqual([path, [409, 'true']]);
+  }
+  expect(PARAMETERS.LeaseToken.schema).toEqual({ type: 'string' });
 });
 
 test('a runner whose lease expired keeps its run with a heartbeat as long as no other runner has claimed it', async () => {

@@ -5,7 +5,7 @@ import { lazy, Suspense, useId, useState } from 'react';
 import { isStepInProgress, type RunStep, runStepsQuery } from '../../api/run-steps.ts';
 import { Problem } from '../../components/page.tsx';
 import { StatusBadge } from '../../components/state.tsx';
-import { formatStepDuration, stepTone } from '../../wording/steps.ts';
+import { formatRunDuration, runTone } from '../../wording/runs.ts';
 import classes from './run-steps.module.css';
 
 const StepLog = lazy(() => import('./step-log.tsx'));
@@ -53,9 +53,9 @@ function Step({ step }: { step: RunStep }) {
         <span className={classes.name}>
           {step.index}. {step.name}
         </span>
-        <StatusBadge tone={stepTone(step.status)}>{step.status_humanized}</StatusBadge>
+        <StatusBadge tone={runTone(step)}>{step.status_humanized}</StatusBadge>
         <Text span c="dimmed" className={classes.duration ?? ''}>
-          {isStepInProgress(step) ? 'in progress' : formatStepDuration(step)}
+          {isStepInProgress(step) ? 'in progress' : formatRunDuration(step)}
         </Text>
       </UnstyledButton>
       {isOpen && (

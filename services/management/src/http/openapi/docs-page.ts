@@ -66,7 +66,7 @@ const POLICY = helmet.contentSecurityPolicy({
   },
 });
 
-/** Compressed documents that are kept: each takes up to 60 KB, and a caller chooses the host in the document. */
+/** Number of compressed documents that are cached: each takes up to 60 KB, and a caller chooses the host in the document. */
 const COMPRESSED_MAX = 16;
 
 /** Serves `/openapi.json`, the page that shows it at `/docs`, and the documents of events, without authentication. */

@@ -8,7 +8,7 @@ import {
 } from '@runhook/contract';
 import { reportedSteps } from '../../runs/step-openapi.ts';
 import { CONTACT, LICENSE } from './document.ts';
-import { integerId, type PropertiesOf, prefixedId, type Schema } from './field-schemas.ts';
+import { integerId, type PropertiesOf, prefixedId, reportedUtc, type Schema } from './field-schemas.ts';
 import { bodyExample, payloadSchemas, runData, typeName } from './webhooks.ts';
 
 /*
@@ -39,13 +39,7 @@ function publishedEvent(eventType: EventType): Schema {
     ),
     eventType: { type: 'string', const: eventType, description: 'The type of the event.' },
     accountId: integerId('The account.', 1),
-    timestamp: {
-      type: 'string',
-      format: 'date-time',
-      pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
-      description: 'When the event happened: RFC 3339 UTC. Default: the time of publishing.',
-      examples: ['2026-11-20T10:00:00.123456Z'],
-    },
+    timestamp: reportedUtc('When the event happened: RFC 3339 UTC. Default: the time of publishing.'),
     data: allowAdditionalProperties(runData(eventType)),
     run_steps: RUN_STEPS,
   };

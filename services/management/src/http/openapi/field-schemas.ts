@@ -24,6 +24,7 @@ export interface Schema {
   maxProperties?: number;
   propertyNames?: Schema;
   additionalProperties?: Schema | boolean;
+  allOf?: Schema[];
   anyOf?: Schema[];
   oneOf?: Schema[];
   discriminator?: { propertyName: string; mapping: Record<string, string> };
@@ -197,6 +198,17 @@ export function microsecondsTime(description: string): Schema {
     format: 'date-time',
     pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{6}Z$',
     description: `${description} ISO 8601 UTC, in microseconds.`,
+    examples: ['2026-11-20T10:00:00.123456Z'],
+  };
+}
+
+/** A time of a report: {@link microsecondsTime}, or with a smaller or larger fraction. */
+export function reportedUtc(description: string): Schema {
+  return {
+    type: 'string',
+    format: 'date-time',
+    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
+    description,
     examples: ['2026-11-20T10:00:00.123456Z'],
   };
 }

@@ -61,7 +61,7 @@ export const PARAMETERS = {
     in: 'header',
     description:
       'The `lease_token` of the claim: renews the lease, and is a 409 if another runner has claimed the run since. A report without it is accepted.',
-    schema: { type: 'string', minLength: 1 },
+    schema: { type: 'string' },
   },
   IfMatch: {
     name: 'If-Match',
@@ -146,11 +146,11 @@ export function relatedParameter(names: readonly string[]): Parameter {
   );
 }
 
-/** Up to `countMax` ids, separated by commas. */
-export function prefixedIds(prefix: 'wsu_', countMax: number): Schema {
-  const id = `${prefix}${KSUID}`;
-  return { type: 'string', pattern: `^${id}(?:,${id}){0,${countMax - 1}}$` };
-}
+/** Up to {@link LIMIT_MAX} ids of webhooks, separated by commas. */
+export const WEBHOOK_IDS = {
+  type: 'string',
+  pattern: `^wsu_${KSUID}(?:,wsu_${KSUID}){0,${LIMIT_MAX - 1}}$`,
+} as const satisfies Schema;
 
 /** One or both names, separated by a comma, without repeats. */
 export function someOfNames([first, second]: readonly [string, string]): Schema {
