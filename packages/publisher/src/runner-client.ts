@@ -9,7 +9,7 @@ export interface RunnerClientOptions extends RunnerApiOptions {
    * them over REST. Runners of both kinds may serve an account: the service decides which gets a run.
    */
   queueUrl?: string;
-  /** Takes only runs of these jobs; all when omitted. */
+  /** Takes only runs of these jobs, over REST up to 100; all when omitted. */
   jobIds?: readonly number[];
   /** Name of the runner, for people. */
   name?: string;

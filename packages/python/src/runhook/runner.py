@@ -134,7 +134,7 @@ class RunnerClient:
 
     base_url: address of the services: `https://runhook.example.com`.
     token: a service token with the permission set `job_runner`, or an API key.
-    job_ids: takes only runs of these jobs.
+    job_ids: takes only runs of these jobs, up to 100.
     name: name of the runner, for people.
     on_error: called for errors after which the runner continues.
     context: for a certificate that is not publicly trusted.
