@@ -41,6 +41,9 @@ const WRITE_SCRIPT = `
   for (const [name, content] of [['a b.txt', 'x'], ['stored.txt', 'x']])
     writeFileSync(process.argv[1] + '/' + name, content);`;
 
+/** Prints more than the service accepts in one call. */
+const LONG_LOG_SCRIPT = `process.stdout.write('x'.repeat(5e6) + 'end')`;
+
 interface Runner {
   process: ChildProcess;
   errors(): string;
@@ -63,7 +66,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
   let queueUrl: string;
   let accountId: number;
   let token: string;
-  const jobs = { quick: 0, failing: 0, waiting: 0, writing: 0 };
+  const jobs = { quick: 0, failing: 0, waiting: 0, writing: 0, long: 0 };
   const closers: (() => Promise<unknown>)[] = [];
   const runners: ChildProcess[] = [];
 
@@ -85,7 +88,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
       name: 'test',
       permissionSets: ['account_admin'],
     }));
-    for (const name of ['quick', 'failing', 'waiting', 'writing'] as const) {
+    for (const name of ['quick', 'failing', 'waiting', 'writing', 'long'] as const) {
       const parents = { projectName: 'Analytics', environmentName: 'Production' };
       jobs[name] = (await createJob(prisma, { accountId, name, ...parents })).id;
     }
@@ -130,6 +133,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
         },
         [jobs.waiting]: { steps: [node(WAIT_SCRIPT, release())] },
         [jobs.writing]: { steps: [node(WRITE_SCRIPT, artifacts())], artifacts: artifacts() },
+        [jobs.long]: { steps: [node(LONG_LOG_SCRIPT)] },
       },
     };
     await writeFile(join(folder, 'jobs.json'), JSON.stringify(content));
@@ -240,7 +244,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
     expect((await read(forbidden)).status_message).toContain('may not execute "rm"');
   });
 
-  /** Runs the job that writes files which the service refuses. */
+  /** Runs the job that writes files which the service rejects. */
   async function expectRejections(): Promise<void> {
     const runId = await trigger('writing');
     await hasStatus(runId, 10);
@@ -255,9 +259,19 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
     expect(await call('GET', '/api/v2', `/runs/${runId}/artifacts/`)).toEqual(['stored.txt']);
   }
 
-  test('a run keeps its result if the service refuses some of its files', async () => {
+  /** Runs the job whose log is too long. */
+  async function expectEndOfLog(): Promise<void> {
+    const runId = await trigger('long');
+    await hasStatus(runId, 10);
+    expect((await read(runId)).run_steps).toMatchObject([
+      { status: 10, logs: expect.stringMatching(/xend$/) },
+    ]);
+  }
+
+  test('a run keeps its result if the service rejects some of its files, or would reject its log', async () => {
     startRunner();
     await expectRejections();
+    await expectEndOfLog();
   });
 
   // The runner in Python uses REST only.
@@ -286,6 +300,7 @@ describe.each(cases)('the example job runner, by $name', ({ kind, hasQueue }) =>
     await hasStatus(next, 10);
     await received(failing, ['started', 'errored', 'completed']);
     await received(waiting, ['started']);
+    await expectEndOfLog();
     expect(runner.errors()).toBe('');
     await expectRejections();
   });

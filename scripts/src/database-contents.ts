@@ -191,11 +191,9 @@ async function ensureJobs({ prisma, store }: Seeding, accountId: number): Promis
 /** The secret of the demo's subscription may have been rotated. Its overlap, if it has one, may have ended. */
 async function refreshHmacSecret({ prisma, secrets, store }: Seeding): Promise<void> {
   const { subscription } = store.credentials;
-  const row =
-    subscription === undefined
-      ? null
-      : await prisma.subscription.findUnique({ where: { id: subscription.id } });
-  if (subscription === undefined || row === null) return;
+  if (subscription === undefined) return;
+  const row = await prisma.subscription.findUnique({ where: { id: subscription.id } });
+  if (row === null) return;
   const { hmacSecretCiphertext, nextHmacSecretCiphertext, rotationEndsAt } = row;
   const endsAtMicros = BigInt(rotationEndsAt?.getTime() ?? 0) * 1000n;
   const secret = rotatingSecret(hmacSecretCiphertext, nextHmacSecretCiphertext, endsAtMicros);

@@ -17,8 +17,8 @@ from runhook import ApiError, command_step_name
 from runhook.runner import ClaimedRun, RunnerClient, RunResult
 
 MESSAGE_CHARACTERS_MAX = 2_000
+LOG_CHARACTERS_MAX = 500_000
 POLL_SECONDS = 0.2
-RUNNING, SUCCESS, ERROR, CANCELLED = 3, 10, 20, 30
 
 
 def main() -> None:
@@ -69,16 +69,16 @@ def commands_of(jobs: dict[str, Any], job: dict[str, Any], triggered: Sequence[s
 def execute_steps(run: ClaimedRun, commands: list[list[str]]) -> str | None:
     """Returns the message of the command that failed; None if all succeeded."""
     for index, command in enumerate(commands, 1):
-        step = {"index": index, "name": command_step_name(command), "status": RUNNING, "started_at": now()}
+        step = {"index": index, "name": command_step_name(command), "status": "Running", "started_at": now()}
         run.report_steps([step])
         failure, logs = run_command(run, command)
         if run.lost.is_set():
             return None
-        status = SUCCESS if failure is None else ERROR
+        status = "Success" if failure is None else "Error"
         steps: list[dict[str, Any]] = [{**step, "status": status, "finished_at": now(), "logs": logs}]
         if failure is not None:
             for later, skipped in enumerate(commands[index:], index + 1):
-                steps.append({"index": later, "name": command_step_name(skipped), "status": CANCELLED})
+                steps.append({"index": later, "name": command_step_name(skipped), "status": "Cancelled"})
         run.report_steps(steps)
         if failure is not None:
             return failure
@@ -86,7 +86,7 @@ def execute_steps(run: ClaimedRun, commands: list[list[str]]) -> str | None:
 
 
 def run_command(run: ClaimedRun, command: list[str]) -> tuple[str | None, str]:
-    """Returns the end of stderr if the command failed, and its output. Ends the command of a run that is lost."""
+    """Returns the end of stderr if the command failed, and the end of its output. Ends the command of a lost run."""
     try:
         child = subprocess.Popen(
             command, env=environment_of(run), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
@@ -103,7 +103,7 @@ def run_command(run: ClaimedRun, command: list[str]) -> tuple[str | None, str]:
     failure = None
     if child.returncode != 0:
         failure = stderr.strip()[-MESSAGE_CHARACTERS_MAX:] or f"exit code {child.returncode}"
-    return failure, stdout + stderr
+    return failure, (stdout + stderr)[-LOG_CHARACTERS_MAX:]
 
 
 def environment_of(run: ClaimedRun) -> dict[str, str]:
@@ -120,7 +120,7 @@ def environment_of(run: ClaimedRun) -> dict[str, str]:
 
 
 def upload_artifacts(run: ClaimedRun, folder: Path, since: datetime) -> list[str]:
-    """Uploads the files that the run has written, by their paths below the folder; returns a line for each refused one."""
+    """Uploads the files that the run has written, by their paths below the folder; returns a line for each rejected one."""
     rejections = list[str]()
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.stat().st_mtime >= since.timestamp():
@@ -144,7 +144,7 @@ def report_rejections(run: ClaimedRun, index: int, rejections: Sequence[str]) ->
     """Reports the files that were not stored as a separate step, unless the quota of steps is used as well."""
     logs = "\n".join(["These files were not stored:", *rejections, ""])
     print(logs, end="", file=sys.stderr, flush=True)
-    step: dict[str, Any] = {"index": index, "name": "Upload artifacts", "status": ERROR, "logs": logs}
+    step: dict[str, Any] = {"index": index, "name": "Upload artifacts", "status": "Error", "logs": logs}
     try:
         run.report_steps([{**step, "started_at": now(), "finished_at": now()}])
     except ApiError as error:

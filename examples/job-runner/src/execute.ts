@@ -10,12 +10,6 @@ import {
 import { type Command, commandsOf, type JobCommands, type JobsFile } from './jobs.ts';
 import { runCommand } from './run-command.ts';
 
-/** Statuses of a step, as the API numbers them. */
-const RUNNING = 3;
-const SUCCESS = 10;
-const ERROR = 20;
-const CANCELLED = 30;
-
 /** Executes the commands of a run one after another, until one fails, and uploads its artifacts. */
 export async function executeRun(file: JobsFile, run: ClaimedRun): Promise<RunResult> {
   const job = file.jobs[String(run.job.id)];
@@ -39,20 +33,20 @@ async function executeSteps(run: ClaimedRun, commands: readonly Command[]): Prom
     const step: ReportedRunStep = {
       index: position + 1,
       name: commandStepName(command),
-      status: RUNNING,
+      status: 'Running',
       started_at: new Date().toISOString(),
     };
     await run.reportSteps([step]);
     const { failure, logs } = await runCommand(command, env, run.signal);
     if (run.signal.aborted) return null;
-    const status = failure === null ? SUCCESS : ERROR;
+    const status = failure === null ? 'Success' : 'Error';
     const endedSteps: ReportedRunStep[] = [{ ...step, status, finished_at: new Date().toISOString(), logs }];
     if (failure !== null)
       for (let next = position + 1; next < commands.length; next += 1)
         endedSteps.push({
           index: next + 1,
           name: commandStepName(commands[next] as Command),
-          status: CANCELLED,
+          status: 'Cancelled',
         });
     await run.reportSteps(endedSteps);
     if (failure !== null) return failure;
@@ -81,7 +75,7 @@ function environmentOf(run: ClaimedRun): NodeJS.ProcessEnv {
 
 /**
  * Uploads the files that the run has written, by their paths below the folder. Returns a line for each file that the
- * service refuses.
+ * service rejects.
  */
 async function uploadArtifacts(
   run: ClaimedRun,
@@ -118,7 +112,7 @@ async function reportRejections(
   const logs = `These files were not stored:\n${rejections.join('\n')}\n`;
   process.stderr.write(logs);
   const at = new Date().toISOString();
-  const step = { index, name: 'Upload artifacts', status: ERROR, started_at: at, finished_at: at, logs };
+  const step = { index, name: 'Upload artifacts', status: 'Error', started_at: at, finished_at: at, logs };
   await run.reportSteps([step]).catch((error: unknown) => {
     if (!isRejection(error)) throw error;
   });

@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { constants } from 'node:os';
 import type { Command } from './jobs.ts';
 
 const MESSAGE_CHARACTERS_MAX = 2_000;
@@ -7,7 +6,6 @@ const LOG_CHARACTERS_MAX = 500_000;
 
 /** Result of a command. */
 export interface CommandResult {
-  exitCode: number;
   /** Null if the command exited with 0; otherwise the end of its stderr. */
   failure: string | null;
   /** The end of its output. */
@@ -44,14 +42,13 @@ export function runCommand(
 
   return new Promise((resolve) => {
     child.once('error', (error) => {
-      resolve({ exitCode: 127, failure: `${program} could not be started: ${error.message}`, logs });
+      resolve({ failure: `${program} could not be started: ${error.message}`, logs });
     });
     // Waits for 'close' instead of 'exit', so that the output has been read to its end.
     child.once('close', (code, endSignal) => {
       signal.removeEventListener('abort', stop);
-      const exitCode = code ?? 128 + (endSignal === null ? 0 : constants.signals[endSignal]);
-      const ending = endSignal === null ? `exit code ${exitCode}` : `ended by ${endSignal}`;
-      resolve({ exitCode, failure: exitCode === 0 ? null : lastCharacters(stderr) || ending, logs });
+      const ending = endSignal === null ? `exit code ${code}` : `ended by ${endSignal}`;
+      resolve({ failure: code === 0 ? null : lastCharacters(stderr) || ending, logs });
     });
   });
 }

@@ -10,10 +10,10 @@ export interface RunnerApiOptions {
   accountId: number;
 }
 
-/** A response of the service that is not a success, or none (`status` 0). */
+/** A response of the service that is not a success, or none that can be read (`status` 0). */
 export class RunnerApiError extends Error {
   readonly code = 'runner_api';
-  /** HTTP status; 0 if the service could not be reached. */
+  /** HTTP status; 0 if the service could not be reached, or its response was cut off. */
   readonly status: number;
   /** Whether the run has ended, or another runner has claimed it: the execution must end. */
   readonly isLeaseLost: boolean;
@@ -99,6 +99,8 @@ export class RunnerApi {
       status?: { user_message?: string };
     } | null;
     if (response.ok && envelope !== null) return envelope.data;
+    // The body was cut off, so the result is unknown.
+    if (response.ok) throw new RunnerApiError(0, 'The response of the service cannot be read.');
     const message = envelope?.status?.user_message ?? `The service responded with ${response.status}.`;
     throw new RunnerApiError(response.status, message, { isLeaseLost: response.headers.has('lease-lost') });
   }

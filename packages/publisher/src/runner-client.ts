@@ -8,8 +8,8 @@ export interface RunnerClientOptions extends RunnerApiOptions {
    * The `QUEUE_URL` of the service: runs are taken from its queue `job-run-requests`. Without it the runner waits for
    * them over REST. Runners of both kinds may serve an account: the service decides which gets a run.
    */
-  queueUrl?: string;
-  /** Takes only runs of these jobs; all when omitted. */
+  queueUrl?: string | undefined;
+  /** Takes only runs of these jobs, over REST up to 100; all when omitted. */
   jobIds?: readonly number[];
   /** Name of the runner, for people. */
   name?: string;

@@ -82,6 +82,16 @@ test.each([
   ]);
 });
 
+test('a call whose response is cut off is repeated', async () => {
+  responses['finish/'] = [{ status: 200, body: '{"data": {"run"' }];
+  await execute(async () => ({ status: 'success' }));
+  expect(calls()).toEqual([
+    ['finish/', { status: 'success' }],
+    ['finish/', { status: 'success' }],
+    ['artifacts/', {}],
+  ]);
+});
+
 test('a run whose execution fails before its start is started, and ends as errored', async () => {
   const claim = { ...CLAIM, run: { ...CLAIM.run, status: 2 } };
   await execute(() => Promise.reject(new Error('This runner has no commands.')), claim);

@@ -85,6 +85,17 @@ def test_a_cancelled_run_is_not_finished() -> None:
     assert service.calls == []
 
 
+def test_a_lease_that_a_heartbeat_finds_lost_ends_the_run_and_is_reported() -> None:
+    def wait(run: ClaimedRun) -> RunResult:
+        run.lost.wait(60)
+        return "success", None
+
+    service = Service(rejected_path="5/heartbeat/", is_lost=True)
+    (error,) = run_client(service, wait)
+    assert isinstance(error, ApiError)
+    assert service.calls == []
+
+
 def test_a_report_of_a_runner_that_has_lost_its_lease_ends_its_run() -> None:
     service = Service(rejected_path="5/steps/", is_lost=True)
     (error,) = run_client(service, succeed)

@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from runhook.add_only_user import add_as_add_only_user, find_failed
-from runhook.errors import InvalidEventError, Problem, QueueFullError, QueueUnavailableError
+from runhook.errors import QueueFullError, QueueUnavailableError
 from runhook.event_jobs import BATCH, BurstLimiter, Job, create_jobs
 from runhook.event_rules import PublishedEvent, check_events
 from runhook.queue_url import open_client, parse_queue_url
-from runhook.run_steps import RunStep, limit_message_steps
+from runhook.run_steps import RunStep, message_steps
 from runhook.server_clock import ServerClock
 from runhook.shards import ShardMapCache, is_forbidden, shard_prefix
 
@@ -64,9 +64,7 @@ class AsyncEventPublisher:
             unavailable = error
         checked = check_events(events, self._retention_days, self._clock.now())
         if run_steps:
-            fitting = limit_message_steps(run_steps)
-            if fitting is None:
-                raise InvalidEventError(0, [Problem("run_steps", "run_steps is too large for a message")])
+            fitting = message_steps(run_steps)
             checked = [{**event, "run_steps": fitting} for event in checked]
         if unavailable is not None:
             raise unavailable

@@ -73,6 +73,7 @@ class ClaimedRun:
         self.attempt: int = claim["attempt"]
         self.lost = threading.Event()
         self._api = api
+        self._loss: ApiError | None = None
         self._lease_token: str = claim["lease_token"]
         self._is_started: bool = self.run["status"] > _STARTING
 
@@ -118,7 +119,8 @@ class ClaimedRun:
                 status: int = self._report("heartbeat/", fields, tries_max=1)["run"]["status"]
             except ApiUnavailableError:
                 ended.wait(_ERROR_WAIT_SECONDS)
-            except ApiError:
+            except ApiError as error:
+                self._loss = error
                 self.lost.set()
             else:
                 if status == _CANCELLED:
@@ -132,7 +134,7 @@ class RunnerClient:
 
     base_url: address of the services: `https://runhook.example.com`.
     token: a service token with the permission set `job_runner`, or an API key.
-    job_ids: takes only runs of these jobs.
+    job_ids: takes only runs of these jobs, up to 100.
     name: name of the runner, for people.
     on_error: called for errors after which the runner continues.
     context: for a certificate that is not publicly trusted.
@@ -188,5 +190,8 @@ class RunnerClient:
             status, message = "errored", str(error)
         finally:
             ended.set()
+        # A cancel is no error of the runner; the loss of its lease may be one.
+        if run._loss is not None:
+            raise run._loss
         if not run.lost.is_set():
             run.finish(status, message)
