@@ -1,11 +1,5 @@
 // SQL by hand: a claim is one transaction with its response.
-import {
-  isFinalRunStatus,
-  isIntegerId,
-  reportedText,
-  toProblems,
-  VALIDATION_OPTIONS,
-} from '@runhook/contract';
+import { isFinalRunStatus, isIntegerId, reportedText } from '@runhook/contract';
 import { inTransaction, type Pool } from '@runhook/database';
 import Joi from 'joi';
 import type { BaseUrl } from '../http/base-url.ts';
@@ -19,9 +13,10 @@ import type { EndpointResponse } from '../http/envelope.ts';
 import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import { LongPoll, WAIT_SECONDS_MAX } from '../http/long-poll.ts';
+import { parseBody } from '../http/parse-body.ts';
 import { claimRun, type RunClaim } from './claims.ts';
 import { RUNS_PATH, runIdOf } from './read-routes.ts';
-import { parseRunBegin, reportingOf, reportResponse } from './routes.ts';
+import { beginSchema, reportingOf, reportResponse } from './routes.ts';
 import { RUNNER_CHARACTERS_MAX, renewLease } from './run-requests.ts';
 import { type RunResponse, runResponse } from './run-response.ts';
 import type { RunWaits } from './run-waits.ts';
@@ -96,7 +91,7 @@ async function claim(deps: ClaimEndpointDependencies, request: WriteRequest): Pr
     run_id: runId = null,
     runner = null,
     wait = 0,
-  } = parse(claimSchema, request.body);
+  } = parseBody(claimSchema, request.body ?? {});
   const { account, recorder } = request;
   const recorded = await inTransaction(deps.pool, async (transaction) => {
     const found = await claimRun(transaction, account.id, { jobIds, runId, runner }, deps.leaseMs);
@@ -127,8 +122,7 @@ async function begin(
   { runs, baseUrl }: ClaimEndpointDependencies,
   request: WriteRequest,
 ): Promise<RecordedResponse> {
-  const { fields, problems } = parseRunBegin(request.body);
-  if (problems) throw new InvalidRequestError(problems);
+  const fields = parseBody(beginSchema, request.body);
   return await runs.begin(reportingOf(request), runIdOf(request), fields, reportResponse(baseUrl(request)));
 }
 
@@ -136,7 +130,7 @@ async function heartbeat(
   { pool, waits, baseUrl, leaseMs }: ClaimEndpointDependencies,
   request: WriteRequest,
 ): Promise<RecordedResponse> {
-  const { wait = 0 } = parse(heartbeatSchema, request.body);
+  const { wait = 0 } = parseBody(heartbeatSchema, request.body ?? {});
   const token = request.header(LEASE_TOKEN_HEADER);
   if (token === undefined)
     throw new InvalidRequestError([
@@ -179,10 +173,3 @@ const claimSchema = Joi.object<ClaimFields>({
 });
 
 const heartbeatSchema = Joi.object<HeartbeatFields>({ wait: waitSeconds });
-
-/** Reads an optional body; null counts as {}. */
-function parse<Fields>(schema: Joi.ObjectSchema<Fields>, body: unknown): Fields {
-  const { value, error } = schema.validate(body ?? {}, VALIDATION_OPTIONS);
-  if (error) throw new InvalidRequestError(toProblems(error, 'body'));
-  return value;
-}

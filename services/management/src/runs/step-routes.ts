@@ -1,10 +1,4 @@
-import {
-  integerIdFromText,
-  type RunStep,
-  runStepsSchema,
-  toProblems,
-  VALIDATION_OPTIONS,
-} from '@runhook/contract';
+import { integerIdFromText, type RunStep, runStepsSchema } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import Joi from 'joi';
 import { BODY_BYTES_MAX } from '../http/body.ts';
@@ -17,10 +11,11 @@ import {
   type WriteRequest,
 } from '../http/endpoint.ts';
 import type { EndpointResponse } from '../http/envelope.ts';
-import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import { NotFoundError } from '../http/errors.ts';
 import { accountIdOf, booleanValue } from '../http/filter-readers.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import { relatedNames } from '../http/include-related.ts';
+import { parseBody } from '../http/parse-body.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import { LEASE_MS } from './run-requests.ts';
 import { findRun } from './statements.ts';
@@ -64,18 +59,19 @@ export function runStepsEndpoints(dependencies: RunStepsDependencies): AccountEn
   ];
 }
 
-const bodySchema = Joi.object<{ run_steps: RunStep[] }>({ run_steps: runStepsSchema.min(1).required() });
+const bodySchema = Joi.object<{ run_steps: RunStep[] }>({
+  run_steps: runStepsSchema.min(1).required(),
+}).required();
 
 async function report(
   { pool, stepsBytesMax, leaseMs = LEASE_MS }: RunStepsDependencies,
   { account, body, param, header, recorder }: WriteRequest,
 ): Promise<RecordedResponse> {
   const runId = runIdOf(param);
-  const { value, error } = bodySchema.required().validate(body, VALIDATION_OPTIONS);
-  if (error) throw new InvalidRequestError(toProblems(error, 'body'));
+  const { run_steps } = parseBody(bodySchema, body);
   const target = { accountId: account.id, runId, accountBytesMax: stepsBytesMax };
   const lease = { token: header(LEASE_TOKEN_HEADER) ?? null, leaseMs };
-  return await reportSteps(pool, target, value.run_steps, recorder, lease);
+  return await reportSteps(pool, target, run_steps, recorder, lease);
 }
 
 async function list(

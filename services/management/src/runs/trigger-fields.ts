@@ -1,5 +1,6 @@
-import { isIntegerId, type Problem, reportedText, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
+import { isIntegerId, reportedText } from '@runhook/contract';
 import Joi from 'joi';
+import { parseBody } from '../http/parse-body.ts';
 import { RUN_LIMITS } from './routes.ts';
 import type { TriggerOptions } from './run-trigger.ts';
 
@@ -49,9 +50,6 @@ const schema = Joi.object<TriggerOptions>(OPTIONS).pattern(
 );
 
 /** Reads the body of `POST …/jobs/{id}/run/`; no body and null count as {}. Options that are null are absent. */
-export function parseTrigger(
-  body: unknown,
-): { fields: TriggerOptions; problems?: never } | { fields?: never; problems: Problem[] } {
-  const { value, error } = schema.validate(body ?? {}, VALIDATION_OPTIONS);
-  return error ? { problems: toProblems(error, 'body') } : { fields: value };
+export function parseTrigger(body: unknown): TriggerOptions {
+  return parseBody(schema, body ?? {});
 }
