@@ -1,5 +1,5 @@
 // SQL by hand: a claim is one transaction with its response.
-import { isFinalRunStatus, isIntegerId, reportedText } from '@runhook/contract';
+import { integerId, isFinalRunStatus, reportedText } from '@runhook/contract';
 import { inTransaction, type Pool } from '@runhook/database';
 import Joi from 'joi';
 import type { BaseUrl } from '../http/base-url.ts';
@@ -158,10 +158,6 @@ async function heartbeat(
       waits.wait({ kind: 'end', accountId: account.id, runId }, remainingMs, signal),
   });
 }
-
-const integerId = Joi.any().custom((value: unknown, helpers) =>
-  isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
-);
 
 const waitSeconds = Joi.number().integer().min(0).max(WAIT_SECONDS_MAX).empty(null);
 

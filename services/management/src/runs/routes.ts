@@ -1,9 +1,9 @@
 import {
   EVENT_LIMITS,
-  isIntegerId,
-  nanosecondTimestamp,
+  integerId,
   type RunStep,
   reportedText,
+  reportedTime,
   runStepsSchema,
 } from '@runhook/contract';
 import Joi from 'joi';
@@ -138,24 +138,8 @@ export interface RunFinish {
   run_steps?: RunStep[];
 }
 
-const integerId = Joi.any().custom((value: unknown, helpers) =>
-  isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
-);
-
 /** Treats a missing value, null and "" as no text. */
 const optionalText = reportedText(RUN_LIMITS.messageCharactersMax).empty(Joi.valid(null, ''));
-
-/** Truncates to microseconds instead of rounding as PostgreSQL does, since a run must not start in the future. */
-const reportedTime = Joi.string()
-  .empty(null)
-  .custom((text: string, helpers) => {
-    const time = nanosecondTimestamp(text);
-    // PostgreSQL's calendar has no year 0.
-    if (time === null || time.startsWith('0000')) {
-      return helpers.message({ custom: '{{#label}} must be a UTC time like 2026-01-31T23:59:59Z' });
-    }
-    return `${time.slice(0, 26)}Z`;
-  });
 
 const BEGIN_FIELDS = {
   engine_version: reportedText(RUN_LIMITS.engineVersionCharactersMax).required(),

@@ -1,4 +1,4 @@
-import { isIntegerId, reportedText } from '@runhook/contract';
+import { integerId, reportedText } from '@runhook/contract';
 import Joi from 'joi';
 import { parseBody } from '../http/parse-body.ts';
 import { RUN_LIMITS } from './routes.ts';
@@ -16,11 +16,7 @@ export const TRIGGER_LIMITS = {
 const text = (maxCharacters: number) => reportedText(maxCharacters).empty(Joi.valid(null, ''));
 const name = text(TRIGGER_LIMITS.textCharactersMax);
 const count = (min: number) => Joi.number().integer().min(min).max(TRIGGER_LIMITS.integerMax).empty(null);
-const id = Joi.any()
-  .empty(null)
-  .custom((value: unknown, helpers) =>
-    isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
-  );
+const id = integerId.empty(null);
 
 const OPTIONS: { [Option in keyof Required<TriggerOptions>]: Joi.Schema } = {
   cause: text(TRIGGER_LIMITS.causeCharactersMax),
