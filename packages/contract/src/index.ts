@@ -50,7 +50,6 @@ export {
   configuredText,
   integerId,
   integerIdFromText,
-  isIntegerId,
   nameText,
   type Problem,
   reportedText,
