@@ -1,4 +1,4 @@
-import { integerIdFromText, type RunStep, runStepsSchema } from '@runhook/contract';
+import { type RunStep, runStepsSchema } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import Joi from 'joi';
 import { BODY_BYTES_MAX } from '../http/body.ts';
@@ -17,11 +17,12 @@ import type { RecordedResponse } from '../http/idempotency.ts';
 import { relatedNames } from '../http/include-related.ts';
 import { parseBody } from '../http/parse-body.ts';
 import { QueryReader } from '../http/query-parameters.ts';
+import { RUNS_PATH, runIdOf } from './read-routes.ts';
 import { LEASE_MS } from './run-requests.ts';
 import { findRun } from './statements.ts';
 import { loadRunSteps, loadStepText, reportSteps, type StepTextName } from './step-statements.ts';
 
-const STEPS_PATH = '/api/v2/accounts/:account_id/runs/:run_id/steps';
+const STEPS_PATH = `${RUNS_PATH}/:run_id/steps` as const;
 
 export interface RunStepsDependencies {
   pool: Pool;
@@ -65,20 +66,19 @@ const bodySchema = Joi.object<{ run_steps: RunStep[] }>({
 
 async function report(
   { pool, stepsBytesMax, leaseMs = LEASE_MS }: RunStepsDependencies,
-  { account, body, param, header, recorder }: WriteRequest,
+  request: WriteRequest,
 ): Promise<RecordedResponse> {
-  const runId = runIdOf(param);
+  const { account, body, header, recorder } = request;
+  const runId = runIdOf(request);
   const { run_steps } = parseBody(bodySchema, body);
   const target = { accountId: account.id, runId, accountBytesMax: stepsBytesMax };
   const lease = { token: header(LEASE_TOKEN_HEADER) ?? null, leaseMs };
   return await reportSteps(pool, target, run_steps, recorder, lease);
 }
 
-async function list(
-  pool: Pool,
-  { account, query, param, requireMemory }: AccountRequest,
-): Promise<EndpointResponse> {
-  const runId = runIdOf(param);
+async function list(pool: Pool, request: AccountRequest): Promise<EndpointResponse> {
+  const { account, query, requireMemory } = request;
+  const runId = runIdOf(request);
   const reader = new QueryReader(query);
   reader.filter('account_id', accountIdOf(account.id));
   const withLogs = reader.filter('logs', booleanValue) ?? true;
@@ -91,24 +91,14 @@ async function list(
   return { code: 200, data: steps.get(runId) ?? [] };
 }
 
-async function readText(
-  pool: Pool,
-  { account, param }: AccountRequest,
-  name: StepTextName,
-): Promise<EndpointResponse> {
-  const runId = runIdOf(param);
-  const indexText = param('index');
+async function readText(pool: Pool, request: AccountRequest, name: StepTextName): Promise<EndpointResponse> {
+  const accountId = request.account.id;
+  const runId = runIdOf(request);
+  const indexText = request.param('index');
   if (!/^\d{1,7}$/.test(indexText)) throw new NotFoundError();
   const index = Number(indexText);
-  const content = await loadStepText(pool, { accountId: account.id, runId, index }, name);
+  const content = await loadStepText(pool, { accountId, runId, index }, name);
   if (content === null) throw new NotFoundError();
   const fileName = `run-${runId}-step-${index}${name === 'logs' ? '' : '-debug'}.log`;
   return { code: 200, data: null, text: { content, fileName } };
-}
-
-/** Throws a 404 for text that is not a run id. */
-function runIdOf(param: AccountRequest['param']): number {
-  const runId = integerIdFromText(param('run_id'));
-  if (runId === null) throw new NotFoundError();
-  return runId;
 }

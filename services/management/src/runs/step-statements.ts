@@ -19,6 +19,7 @@ import { ConflictError, LeaseLostError, NotFoundError } from '../http/errors.ts'
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import { LARGE_BYTES } from '../http/large-bodies.ts';
 import { renewLease } from './run-requests.ts';
+import { timeSql } from './statements.ts';
 import { type RunStepResponse, type StepView, stepResponse } from './step-response.ts';
 
 /** Stores the steps of a run. @throws ConflictError if they exceed a limit */
@@ -73,8 +74,6 @@ async function lockRunInProgress(
 }
 
 const bytes = (value: unknown): value is Buffer => Buffer.isBuffer(value);
-const timeSql = (name: string) =>
-  `to_char(s.${name} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS ${name}`;
 
 const STEP = {
   run_id: column.digits,
