@@ -15,6 +15,7 @@ import {
   PAGE,
   parameter,
   queryParameter,
+  REPORTERS,
   rangeParameter,
   relatedParameter,
   requestBody,
@@ -43,9 +44,6 @@ const STATUS_TEXTS = [
 ];
 
 const tags = ['Jobs and runs'];
-
-const REPORTERS =
-  'Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.';
 
 const { job_id, id: run_id, reason, engine_version, started_at } = RUNNING;
 const { status_message, finished_at } = ERRORED;

@@ -20,6 +20,7 @@ import {
   accountParameter,
   parameter,
   queryParameter,
+  REPORTERS,
   relatedParameter,
   requestBody,
   withIdempotencyKey,
@@ -59,7 +60,8 @@ const STATUS_PATTERN = `^(${STORED_RUN_STATUSES.flatMap((word) => {
 const { index, name, status, started_at, finished_at } = EXAMPLE;
 const REPORTED_EXAMPLE = { index, name, status, started_at, finished_at, logs: 'Done\n' };
 
-function reportedTime(description: string): Schema {
+/** Schema of a time in a report: null, or UTC with a fraction of any length. */
+export function reportedTime(description: string): Schema {
   return {
     type: ['string', 'null'],
     format: 'date-time',
@@ -71,7 +73,7 @@ function reportedTime(description: string): Schema {
 
 const reportedLog = (description: string): Schema => ({
   type: ['string', 'null'],
-  description: `${description} ANSI escape sequences are kept. Of more than ${textBytesMax} bytes only the end is stored, after a line that says so.`,
+  description: `${description} ANSI escape sequences are stored. Of more than ${textBytesMax} bytes only the end is stored, after a line that says so.`,
 });
 
 const responseLog = (description: string): Schema => ({
@@ -206,7 +208,7 @@ export const runStepPaths: Paths = {
       parameters: [parameter('LeaseToken')],
       tags,
       summary: 'Report steps of a run in progress',
-      description: `Sends nothing. The body may have ${BODY_BYTES_MAX.steps} bytes. The response has all steps of the run, without logs. Requires one of the permission sets \`job_runner\`, \`account_admin\` and \`admin\`, on any plan.`,
+      description: `Sends nothing. The body may have ${BODY_BYTES_MAX.steps} bytes. The response has all steps of the run, without logs. ${REPORTERS}`,
       requestBody: requestBody('RunSteps', 'The steps.', { run_steps: [REPORTED_EXAMPLE] }),
       responses: operationResponses(
         'runs',

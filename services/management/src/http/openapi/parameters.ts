@@ -17,6 +17,10 @@ import {
 } from './field-schemas.ts';
 import { failure, failureWithReason } from './responses.ts';
 
+/** Permission that reports of runs require. */
+export const REPORTERS =
+  'Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.';
+
 const pathParameter = (name: string, schema: Schema): Parameter => {
   const { description = '', ...rest } = schema;
   return { name, in: 'path', required: true, description, schema: rest };
