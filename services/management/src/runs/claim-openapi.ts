@@ -104,9 +104,10 @@ const LEASE_EXAMPLE = {
   lease_expires_at: '2026-11-20T09:59:26.000000Z',
 };
 
+const LEASE_LOST_MESSAGE = 'The lease of this run has ended: another runner may have claimed it.';
 const LEASE_LOST = leaseConflict(
   'The run has ended, or another runner has claimed it since.',
-  'The lease of this run has ended: another runner may have claimed it.',
+  LEASE_LOST_MESSAGE,
 );
 
 /** Paths of the OpenAPI document; see docs/contract.md#triggered-runs. */
@@ -179,7 +180,7 @@ export const claimPaths: Paths = {
             run: RUNNING_EXAMPLE,
             lease_expires_at: LEASE_EXAMPLE.lease_expires_at,
           }),
-          409: LEASE_LOST,
+          409: leaseConflict('The token is not that of the last claim of the run.', LEASE_LOST_MESSAGE),
         },
         BODY_FAILURES,
       ),

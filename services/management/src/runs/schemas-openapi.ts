@@ -159,7 +159,11 @@ export const runSchemas: Record<string, Schema> = {
       should_start_at: microsecondsTime('Equals `created_at`.'),
       dequeued_at: nullable(microsecondsTime('Equals `started_at`.')),
       started_at: nullable(microsecondsTime('When it started; null before.')),
-      finished_at: nullable(microsecondsTime('When it ended, whatever its status; null while in progress.')),
+      finished_at: nullable(
+        microsecondsTime(
+          'When it ended, whatever its status; null before, and while only its error was published.',
+        ),
+      ),
       errored_at: nullable(microsecondsTime('When it failed; null if it did not.')),
       artifacts_ingested_at: nullable(
         microsecondsTime('When its artifacts were reported as ingested; null before.'),
@@ -188,7 +192,7 @@ export const runSchemas: Record<string, Schema> = {
         type: 'array',
         items: schemaRef('RunStep'),
         description:
-          'The steps. In lists and reports only if requested; their texts always only if requested.',
+          'The steps. In lists only if requested, and in no response to a POST; their texts only if requested.',
       },
     },
     ['job', 'environment', 'repository', 'run_steps'],

@@ -143,7 +143,7 @@ export const triggerPaths: Paths = {
       operationId: 'cancelRun',
       tags,
       summary: 'Cancel a run',
-      description: `The run ends as cancelled at once, and its runner learns of it within a second. Sends nothing. A run that has ended is returned unchanged. ${TRIGGERERS}`,
+      description: `The run ends as cancelled at once, and a runner that waits with a heartbeat learns of it within a second. Sends nothing. A run that has ended is returned unchanged. ${TRIGGERERS}`,
       responses: operationResponses(
         'runs',
         { 200: success(200, 'The run.', schemaRef('Run'), CANCELLED_EXAMPLE) },
