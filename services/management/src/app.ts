@@ -91,10 +91,6 @@ export interface Timeouts {
   queueMs?: number;
   /** Interval between two polls for the listeners of `GET …/webhooks/changes`. */
   changesMs?: number;
-  /** Interval between two checks for runners that wait for a run. */
-  runsMs?: number;
-  /** Duration of a runner's lease. */
-  leaseMs?: number;
   /** Time Redis, if it has the rate limits, may take to count a call. */
   countMs?: number;
   /** Time the body of a request may take to arrive. */
@@ -184,7 +180,7 @@ export async function createManagement(
     const tokenUses = startTokenUses(context, database);
     const writes = openRecordWrites(context, database.pool);
     measureDependenciesPeriodically(context, database, queues.eventQueue);
-    const runWaits = new RunWaits({ database: database.pool, pollIntervalMs: timeouts.runsMs });
+    const runWaits = new RunWaits({ database: database.pool });
     const { deliveryQueue, runRequestQueue } = queues;
     const resources = {
       logger,

@@ -63,8 +63,6 @@ export interface ClaimEndpointDependencies {
   runs: Runs;
   waits: RunWaits;
   baseUrl: BaseUrl;
-  /** Duration of a lease in milliseconds. */
-  leaseMs: number;
 }
 
 /** Lets runners claim triggered runs over REST (docs/contract.md#triggered-runs). */
@@ -94,7 +92,7 @@ async function claim(deps: ClaimEndpointDependencies, request: WriteRequest): Pr
   } = parseBody(claimSchema, request.body ?? {});
   const { account, recorder } = request;
   const recorded = await inTransaction(deps.pool, async (transaction) => {
-    const found = await claimRun(transaction, account.id, { jobIds, runId, runner }, deps.leaseMs);
+    const found = await claimRun(transaction, account.id, { jobIds, runId, runner });
     if (found === null && wait > 0) return null;
     const data = found === null ? null : claimResponse(found, deps.baseUrl(request));
     return await recorder.record(transaction, { code: 200, data });
@@ -127,7 +125,7 @@ async function begin(
 }
 
 async function heartbeat(
-  { pool, waits, baseUrl, leaseMs }: ClaimEndpointDependencies,
+  { pool, waits, baseUrl }: ClaimEndpointDependencies,
   request: WriteRequest,
 ): Promise<RecordedResponse> {
   const { wait = 0 } = parseBody(heartbeatSchema, request.body ?? {});
@@ -139,7 +137,7 @@ async function heartbeat(
   const { account, recorder } = request;
   const runId = runIdOf(request);
   const result = await inTransaction(pool, async (transaction) => {
-    const expiresAt = await renewLease(transaction, { accountId: account.id, runId, token }, leaseMs);
+    const expiresAt = await renewLease(transaction, { accountId: account.id, runId, token });
     const run = await findRun(transaction, account.id, runId);
     if (run === null) throw new NotFoundError();
     const data: HeartbeatResponse = {

@@ -5,7 +5,7 @@ import { LeaseLostError } from '../http/errors.ts';
 import { timeSql } from './statements.ts';
 
 /** Duration of a lease from its last renewal. */
-export const LEASE_MS = 60_000;
+const LEASE_MS = 60_000;
 
 /** Maximum number of runs of an account that wait or are in progress after a trigger. */
 export const OPEN_REQUESTS_MAX = 10_000;
@@ -93,10 +93,9 @@ export async function leaseRun(
   database: Queryable,
   accountId: number,
   { jobIds, runId, runner }: ClaimFilter,
-  leaseMs: number,
 ): Promise<Lease | null> {
   const token = randomBytes(32).toString('base64url');
-  const values = [accountId, jobIds, runId, hashToken(token), runner, leaseMs];
+  const values = [accountId, jobIds, runId, hashToken(token), runner, LEASE_MS];
   const [row] = await queryRows(database, LEASED, LEASE, values);
   if (row === undefined) return null;
   return {
@@ -120,9 +119,8 @@ const RENEW = `
 export async function renewLease(
   database: Queryable,
   { accountId, runId, token }: { accountId: number; runId: number; token: string },
-  leaseMs: number,
 ): Promise<string> {
-  const [row] = await queryRows(database, RENEWED, RENEW, [accountId, runId, hashToken(token), leaseMs]);
+  const [row] = await queryRows(database, RENEWED, RENEW, [accountId, runId, hashToken(token), LEASE_MS]);
   if (row === undefined)
     throw new LeaseLostError('The lease of this run has ended: another runner may have claimed it.');
   return row.lease_expires_at;

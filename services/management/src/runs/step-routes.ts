@@ -18,7 +18,6 @@ import { relatedNames } from '../http/include-related.ts';
 import { parseBody } from '../http/parse-body.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import { RUNS_PATH, runIdOf } from './read-routes.ts';
-import { LEASE_MS } from './run-requests.ts';
 import { findRun } from './statements.ts';
 import { loadRunSteps, loadStepText, reportSteps, type StepTextName } from './step-statements.ts';
 
@@ -28,8 +27,6 @@ export interface RunStepsDependencies {
   pool: Pool;
   /** Quota of an account's steps; see `RunStepsTarget`. */
   stepsBytesMax: number;
-  /** Duration of a runner's lease; {@link LEASE_MS} when omitted. */
-  leaseMs?: number | undefined;
 }
 
 /** The steps of a run (docs/contract.md#run-steps), on every plan. */
@@ -65,15 +62,15 @@ const bodySchema = Joi.object<{ run_steps: RunStep[] }>({
 }).required();
 
 async function report(
-  { pool, stepsBytesMax, leaseMs = LEASE_MS }: RunStepsDependencies,
+  { pool, stepsBytesMax }: RunStepsDependencies,
   request: WriteRequest,
 ): Promise<RecordedResponse> {
   const { account, body, header, recorder } = request;
   const runId = runIdOf(request);
   const { run_steps } = parseBody(bodySchema, body);
   const target = { accountId: account.id, runId, accountBytesMax: stepsBytesMax };
-  const lease = { token: header(LEASE_TOKEN_HEADER) ?? null, leaseMs };
-  return await reportSteps(pool, target, run_steps, recorder, lease);
+  const leaseToken = header(LEASE_TOKEN_HEADER) ?? null;
+  return await reportSteps(pool, target, run_steps, recorder, leaseToken);
 }
 
 async function list(pool: Pool, request: AccountRequest): Promise<EndpointResponse> {

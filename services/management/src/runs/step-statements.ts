@@ -38,7 +38,7 @@ export async function storeSteps(
 
 /**
  * Stores steps of a run in progress, in one transaction with the response: the steps of the run without their texts.
- * @param lease token of the runner's lease, null for a report without one, and the duration to which it is renewed
+ * @param leaseToken token of the runner's lease, which is renewed; null for a report without one
  * @throws NotFoundError; ConflictError if the run is not in progress, another runner has it, or a limit is exceeded
  */
 export async function reportSteps(
@@ -46,13 +46,12 @@ export async function reportSteps(
   target: RunStepsTarget,
   steps: readonly RunStep[],
   recorder: Pick<ResponseRecorder, 'record'>,
-  lease: { token: string | null; leaseMs: number },
+  leaseToken: string | null,
 ): Promise<RecordedResponse> {
   const { accountId, runId } = target;
   const compressed = await compressRunSteps(steps);
   return await inTransaction(pool, async (transaction) => {
-    const { token, leaseMs } = lease;
-    if (token !== null) await renewLease(transaction, { accountId, runId, token }, leaseMs);
+    if (leaseToken !== null) await renewLease(transaction, { accountId, runId, token: leaseToken });
     await lockRunInProgress(transaction, target);
     await storeSteps(transaction, target, compressed);
     const stored = await loadRunSteps(transaction, accountId, [runId], { withLogs: false });
