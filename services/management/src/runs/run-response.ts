@@ -1,5 +1,5 @@
 import { isFinalRunStatus, RUN_STATUSES, type RunStatusCode } from '@runhook/contract';
-import { durationText, humanDuration } from './durations.ts';
+import { durationText, humanDuration, secondsBetween } from './durations.ts';
 import { NO_TRIGGER_OPTIONS, type TriggerOptions } from './run-trigger.ts';
 import type { RunView } from './run-view.ts';
 
@@ -200,8 +200,4 @@ function durations(run: RunView, isComplete: boolean, nowMs: number) {
     run_duration: durationText(runSeconds),
     run_duration_humanized: humanDuration(runSeconds),
   };
-}
-
-function secondsBetween(fromMs: number, toMs: number): number {
-  return Math.max(0, Math.floor((toMs - fromMs) / 1000));
 }
