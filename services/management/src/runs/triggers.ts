@@ -4,7 +4,7 @@ import type { EndpointResponse } from '../http/envelope.ts';
 import { ConflictError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import { findLatestRun } from './list-runs.ts';
-import { findJobs, keyOf } from './report-statements.ts';
+import { findJobs, keyOf } from './report-reads.ts';
 import { drawFreeRunId, drawRunIds } from './run-counters.ts';
 import { hasRequestCapacity, insertRequest, OPEN_REQUESTS_MAX } from './run-requests.ts';
 import type { TriggerOptions } from './run-trigger.ts';
