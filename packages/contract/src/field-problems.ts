@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { hasInvalidText, INVALID_TEXT_PROBLEM, isLongerThan, wellFormedText } from './text.ts';
+import { nanosecondTimestamp } from './timestamps.ts';
 
 /** A problem of an input: `field` is its path (`data.runStartedAt`), `message` a sentence that names it. */
 export interface Problem {
@@ -62,6 +63,24 @@ export function nameText(maxCharacters: number): Joi.StringSchema {
 export function isIntegerId(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
 }
+
+/** A field with an integer id. */
+export const integerId = Joi.any().custom((value: unknown, helpers) =>
+  isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
+);
+
+/**
+ * A UTC time that a job runner reports, in microseconds; null counts as absent. Truncated instead of rounded as PostgreSQL
+ * does, since a run must not start in the future.
+ */
+export const reportedTime = Joi.string()
+  .empty(null)
+  .custom((text: string, helpers) => {
+    const time = nanosecondTimestamp(text);
+    return time === null
+      ? helpers.message({ custom: '{{#label}} must be a UTC time like 2026-01-31T23:59:59Z' })
+      : `${time.slice(0, 26)}Z`;
+  });
 
 /** Returns the id that digits represent: 1 or more, exact as a number, without a leading zero. Otherwise null. */
 export function integerIdFromText(text: string): number | null {

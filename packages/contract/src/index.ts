@@ -48,11 +48,12 @@ export {
 export {
   boundedText,
   configuredText,
+  integerId,
   integerIdFromText,
-  isIntegerId,
   nameText,
   type Problem,
   reportedText,
+  reportedTime,
   toProblems,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
@@ -77,7 +78,6 @@ export {
   type ReportedRunStep,
   RUN_STEP_LIMITS,
   type RunStep,
-  type RunStepsParsing,
   runStepsSchema,
   stepsBytes,
   truncateStart,

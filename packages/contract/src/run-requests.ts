@@ -1,4 +1,4 @@
-/** Queue of triggered runs, separate from the events: a job tells runners that a run waits, and has its ids only. */
+/** Queue of triggered runs, separate from the events: a job notifies runners of a run that waits, and has its ids only. */
 export const JOB_RUN_REQUESTS = 'job-run-requests';
 
 /**

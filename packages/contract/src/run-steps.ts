@@ -1,8 +1,13 @@
 import Joi from 'joi';
-import { type Problem, reportedText, toProblems, VALIDATION_OPTIONS } from './field-problems.ts';
+import {
+  type Problem,
+  reportedText,
+  reportedTime,
+  toProblems,
+  VALIDATION_OPTIONS,
+} from './field-problems.ts';
 import { isStoredRunStatus, runStatusOfCode, runStatusOfText, type StoredRunStatus } from './run-statuses.ts';
 import { truncateWithEllipsis, wellFormedText } from './text.ts';
-import { nanosecondTimestamp } from './timestamps.ts';
 
 /** Limits of the steps of a run (docs/contract.md#run-steps). Bytes are those of texts in UTF-8. */
 export const RUN_STEP_LIMITS = {
@@ -43,7 +48,7 @@ export interface RunStep {
   debug_logs: string | null;
 }
 
-export type RunStepsParsing = { steps: RunStep[]; problems?: never } | { steps?: never; problems: Problem[] };
+type RunStepsParsing = { steps: RunStep[]; problems?: never } | { steps?: never; problems: Problem[] };
 
 /** Parses the steps of a message of the queue. Problems have the path below `run_steps`. */
 export function parseRunSteps(reported: unknown): RunStepsParsing {
@@ -65,15 +70,7 @@ const status = Joi.any().custom((value: unknown, helpers) => {
       });
 });
 
-const time = Joi.string()
-  .empty(null)
-  .default(null)
-  .custom((text: string, helpers) => {
-    const nanoseconds = nanosecondTimestamp(text);
-    return nanoseconds === null
-      ? helpers.message({ custom: '{{#label}} must be a UTC time like 2026-01-31T23:59:59.123456Z' })
-      : `${nanoseconds.slice(0, 26)}Z`;
-  });
+const time = reportedTime.default(null);
 
 const logs = Joi.string()
   .allow('')

@@ -47,12 +47,6 @@ async function compressText(text: string | null): Promise<Buffer | null> {
 /** Steps that exceed a limit of their run or account. Nothing was stored. */
 export class RunStepsLimitError extends Error {
   readonly code = 'run_steps_limit';
-  readonly limit: 'run_steps' | 'run_bytes' | 'account_bytes';
-
-  constructor(limit: RunStepsLimitError['limit'], message: string) {
-    super(message);
-    this.limit = limit;
-  }
 }
 
 /** The run of steps, and the quota of its account. */
@@ -99,8 +93,8 @@ const UPSERT_STEPS = `
 const SET_USAGE = 'UPDATE run_steps_usage SET bytes = $2 WHERE account_id = $1';
 
 /**
- * Stores steps of a run, and replaces those with the same index, except by `retainsEnded`. Safe to repeat. The caller has locked the run if its
- * state matters.
+ * Stores steps of a run, and replaces those with the same index that `retainsEnded` does not retain. Safe to repeat. The
+ * caller has locked the run if its state matters.
  * @throws RunStepsLimitError; the transaction must then be rolled back
  */
 export async function saveRunSteps(
@@ -128,6 +122,7 @@ export async function saveRunSteps(
   if (steps.length === 0) return;
   const indexes = new Set(steps.map(({ index }) => index));
   const remaining = sizes.filter(({ index }) => !indexes.has(index));
+  const replaced = sizes.filter(({ index }) => indexes.has(index));
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
   requireWithinRun(
     remaining.length + steps.length,
@@ -135,12 +130,11 @@ export async function saveRunSteps(
       sum(steps.map(({ logsBytes, debugLogsBytes }) => logsBytes + debugLogsBytes)),
   );
   const addedBytes = sum(steps.map(({ storedBytes }) => storedBytes));
-  const replacedBytes =
-    sum(sizes.map((row) => row.stored_bytes)) - sum(remaining.map((row) => row.stored_bytes));
+  const replacedBytes = sum(replaced.map((row) => row.stored_bytes));
   const accountBytes = Math.max(0, Number(usage?.bytes) + addedBytes - replacedBytes);
   if (accountBytes > accountBytesMax && addedBytes > replacedBytes) {
     const quota = `the ${accountBytesMax} bytes of compressed run steps that an account may have`;
-    throw new RunStepsLimitError('account_bytes', `The steps exceed ${quota}.`);
+    throw new RunStepsLimitError(`The steps exceed ${quota}.`);
   }
   await runStatement(transaction, UPSERT_STEPS, [accountId, runId, ...unnestValues(STEP_COLUMNS, steps)]);
   await runStatement(transaction, SET_USAGE, [accountId, accountBytes]);
@@ -149,11 +143,11 @@ export async function saveRunSteps(
 function requireWithinRun(steps: number, textBytes: number): void {
   const { stepsMax, runBytesMax } = RUN_STEP_LIMITS;
   if (steps > stepsMax)
-    throw new RunStepsLimitError('run_steps', `The run would have ${steps} steps; it may have ${stepsMax}.`);
-  if (textBytes > runBytesMax) {
-    const message = `The logs of the run would have ${textBytes} bytes; they may have ${runBytesMax}.`;
-    throw new RunStepsLimitError('run_bytes', message);
-  }
+    throw new RunStepsLimitError(`The run would have ${steps} steps; it may have ${stepsMax}.`);
+  if (textBytes > runBytesMax)
+    throw new RunStepsLimitError(
+      `The logs of the run would have ${textBytes} bytes; they may have ${runBytesMax}.`,
+    );
 }
 
 // Locks the usage first, as writes of steps do. The count, which is computed before, is always true.

@@ -119,7 +119,7 @@ export async function createManagement(
     const tokenUses = startTokenUses(context, database);
     const writes = openRecordWrites(context, database.pool);
     measureDependenciesPeriodically(context, database, queues.eventQueue);
-    const runWaits = new RunWaits({ database: database.pool, pollIntervalMs: timeouts.runsMs });
+    const runWaits = new RunWaits({ database: database.pool });
     const { deliveryQueue, runRequestQueue } = queues;
     const resources = {
       logger,

@@ -40,7 +40,7 @@ import { createPublishedEvents } from './runs/published-events.ts';
 import { runReadEndpoints } from './runs/read-routes.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
-import { LEASE_MS, renewLease } from './runs/run-requests.ts';
+import { renewLease } from './runs/run-requests.ts';
 import type { RunWaits } from './runs/run-waits.ts';
 import { createRuns } from './runs/runs.ts';
 import { runStepsEndpoints } from './runs/step-routes.ts';
@@ -102,8 +102,6 @@ export interface EndpointDependencies {
     requestMs?: number | undefined;
     /** Time a committed redelivery waits for the queue to accept its job. */
     queueMs?: number | undefined;
-    /** Duration of a runner's lease; {@link LEASE_MS} when omitted. */
-    leaseMs?: number | undefined;
     /** Time the body of a request may take to arrive. */
     bodyMs?: number | undefined;
     /** Time for which an answer of the identity provider about a user's access is valid; a minute when omitted. */
@@ -191,14 +189,13 @@ export function createEndpoints(
     onAccepted: (count: number) => metrics.accepted.inc(count),
     ...(traces && { traceContext: () => traces.serializeContext() }),
   };
-  const { leaseMs = LEASE_MS } = timeouts;
   const stepsBytesMax = settings.runStepsBytesPerAccount;
-  const runs = createRuns({ ...reportDependencies, stepsBytesMax, nowMs: () => clock.nowMs(), leaseMs });
+  const runs = createRuns({ ...reportDependencies, stepsBytesMax, nowMs: () => clock.nowMs() });
   const artifacts = new Artifacts({
     pool: artifactPool,
     store: artifactStore,
     accountMbMax: settings.artifactsMbPerAccount,
-    renewLease: (database, lease) => renewLease(database, lease, leaseMs),
+    renewLease,
     log: logger,
   });
   const publishedEvents = createPublishedEvents(reportDependencies);
@@ -263,7 +260,7 @@ export function createEndpoints(
     serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
     ...jobsEndpoints({ prisma, reads, baseUrl, jobsMax: settings.jobsPerAccount }),
     // Before the paths of one run, which match `runs/claim` as well.
-    ...claimEndpoints({ pool, runs, waits: runWaits, baseUrl, leaseMs }),
+    ...claimEndpoints({ pool, runs, waits: runWaits, baseUrl }),
     ...triggerEndpoints({ runs, triggers, waits: runWaits, baseUrl }),
     ...runsEndpoints({
       runs,
@@ -271,7 +268,7 @@ export function createEndpoints(
       confirmStored: (accountId, runId) => artifacts.confirmStored(accountId, runId),
     }),
     ...runReadEndpoints({ runs, reads, prisma, pool, baseUrl }),
-    ...runStepsEndpoints({ pool, stepsBytesMax, leaseMs }),
+    ...runStepsEndpoints({ pool, stepsBytesMax }),
     ...artifactEndpoints(artifacts, artifactPool),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),

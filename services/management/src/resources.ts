@@ -62,10 +62,6 @@ export interface Timeouts {
   queueMs?: number;
   /** Interval between two polls for the listeners of `GET …/webhooks/changes`. */
   changesMs?: number;
-  /** Interval between two checks for runners that wait for a run. */
-  runsMs?: number;
-  /** Duration of a runner's lease. */
-  leaseMs?: number;
   /** Time Redis, if it has the rate limits, may take to count a call. */
   countMs?: number;
   /** Time the body of a request may take to arrive. */

@@ -46,6 +46,8 @@ const BY_HAND: Record<string, string> = {
   'runs/published-events.ts':
     'this is the hot path, where one statement records the events of concurrent calls.',
   'runs/recent-runs.ts': 'DISTINCT ON returns the latest run of each job, from a bounded number of runs.',
+  'runs/report-reads.ts':
+    'this is the hot path, where one statement reads the jobs or the runs of many reports.',
   'runs/report-statements.ts':
     'this is the hot path, where one statement records the reports of many runners.',
   'runs/claims.ts': 'the run that a lease names is changed in the transaction that has locked it.',

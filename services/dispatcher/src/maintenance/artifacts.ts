@@ -1,21 +1,17 @@
 import { type ArtifactStore, deleteOrphans, type ObjectKey } from '@runhook/artifacts';
-import { column, type Pool, queryRows, runInBatches } from '@runhook/database';
+import { type BatchOptions, column, type Pool, queryRows, runInBatches, runInPages } from '@runhook/database';
 import type { MaintenanceTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 
-export interface ArtifactsOptions {
+export interface ArtifactsOptions extends BatchOptions {
   pool: Pool;
   artifactStore: ArtifactStore;
   artifactRetentionDays: number;
   runRetentionDays: number;
-  stopping?: AbortSignal | undefined;
-  /** Rows of one statement; 1,000 when omitted. */
-  batchSize?: number | undefined;
 }
 
 const PURGE_EVERY_MS = 3_600_000;
 const ORPHANS_EVERY_MS = 86_400_000;
-const BATCH_SIZE = 1_000;
 
 /** Tasks that delete expired artifacts and models, and objects of the store without a row. */
 export function artifactTasks({
@@ -51,21 +47,20 @@ export function artifactTasks({
 export async function purgeArtifacts(
   options: ArtifactsOptions,
 ): Promise<{ artifacts: number; models: number }> {
-  const { pool, artifactRetentionDays, runRetentionDays, stopping, batchSize } = options;
+  const { pool, artifactRetentionDays, runRetentionDays } = options;
   const days = Math.min(artifactRetentionDays, runRetentionDays);
-  const models = await runInBatches(pool, { ...DELETE_MODELS, values: [days] }, { stopping, batchSize });
+  const models = await runInBatches(pool, { ...DELETE_MODELS, values: [days] }, options);
   return { artifacts: await deleteArtifacts(options, days), models };
 }
 
 async function deleteArtifacts(options: ArtifactsOptions, days: number): Promise<number> {
-  const { pool, artifactStore, stopping, batchSize = BATCH_SIZE } = options;
-  for (let count = 0; ; ) {
+  const { pool, artifactStore } = options;
+  return await runInPages(options, async (batchSize) => {
     const { name, text } = DELETE_ARTIFACTS;
     const rows = await queryRows(pool, DELETED, text, [days, batchSize], name);
-    count += rows.length;
     if (rows.length > 0) await artifactStore.delete(rows.map(toKey));
-    if (rows.length < batchSize || stopping?.aborted) return count;
-  }
+    return rows.length;
+  });
 }
 
 const DELETED = { account_id: column.digits, run_id: column.digits, object_id: column.text };

@@ -6,20 +6,9 @@ import {
   runStatement,
 } from '@runhook/database';
 
-/** A run that is deleted. */
-export interface OldRun {
-  accountId: string;
-  runId: string;
-}
-
-/** Deletes what belongs to runs, in tables without a foreign key to them. Each is safe to repeat. */
-const DELETE_CHILDREN: readonly ((database: Queryable, runs: readonly OldRun[]) => Promise<void>)[] = [
-  deleteRunSteps,
-];
-
 /**
- * Deletes runs whose retention is over with all that belongs to them, in batches. A run is deleted last, so that a pass
- * that fails leaves nothing without a run.
+ * Deletes runs whose retention is over with their steps, in batches. The steps are deleted first, so that a pass that
+ * fails leaves none without a run.
  * @returns the number of deleted runs
  */
 export async function purgeRuns(
@@ -35,8 +24,8 @@ export async function purgeRuns(
       OLD_RUNS.name,
     );
     if (rows.length === 0) return 0;
-    const runs = rows.map((row): OldRun => ({ accountId: row.account_id, runId: row.id }));
-    for (const deleteChildren of DELETE_CHILDREN) await deleteChildren(database, runs);
+    const runs = rows.map((row) => ({ accountId: row.account_id, runId: row.id }));
+    await deleteRunSteps(database, runs);
     const keys = [runs.map(({ accountId }) => accountId), runs.map(({ runId }) => runId)];
     await runStatement(database, DELETE_RUNS.text, keys, DELETE_RUNS.name);
     return rows.length;

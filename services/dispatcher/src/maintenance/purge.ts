@@ -95,7 +95,7 @@ const DELETE_QUARANTINED = {
       LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING key`,
 };
-/** Keeps the token of a runner that returns after its run has ended: its reports are then rejected. */
+/** Retains the token of a runner that returns after its run has ended: its reports are then rejected. */
 const DELETE_RUN_REQUESTS = {
   name: 'delete-ended-run-requests',
   text: `

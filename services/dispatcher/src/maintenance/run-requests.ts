@@ -1,17 +1,11 @@
 import type { RunRequest } from '@runhook/contract';
-import { column, type Pool, queryRows, runStatement } from '@runhook/database';
+import { type BatchOptions, column, type Pool, queryRows, runInPages, runStatement } from '@runhook/database';
 import type { RunRequestQueue } from '@runhook/queue';
 
-export interface RunRequestDependencies {
+export interface RunRequestDependencies extends BatchOptions {
   pool: Pool;
   runRequests: Pick<RunRequestQueue, 'add' | 'remove'>;
-  /** Ends the pass after its current batch. */
-  stopping?: AbortSignal;
-  /** Number of requests of a statement; {@link BATCH_SIZE} when omitted. */
-  batchSize?: number;
 }
-
-const BATCH_SIZE = 1_000;
 
 const REQUEST = {
   account_id: column.digits,
@@ -58,20 +52,9 @@ const MARK_QUEUED = `
 export async function reconcileRunRequests(
   dependencies: RunRequestDependencies,
 ): Promise<{ queued: number; ended: number }> {
-  const ended = await inBatches(dependencies, endRequests);
-  return { queued: await inBatches(dependencies, addUnqueued), ended };
-}
-
-type Batch = (dependencies: RunRequestDependencies, size: number) => Promise<number>;
-
-/** Repeats a batch until it is not full: a pass of one batch would let an account occupy many passes. */
-async function inBatches(dependencies: RunRequestDependencies, batch: Batch): Promise<number> {
-  const { stopping, batchSize = BATCH_SIZE } = dependencies;
-  for (let total = 0; ; ) {
-    const count = await batch(dependencies, batchSize);
-    total += count;
-    if (count < batchSize || stopping?.aborted) return total;
-  }
+  const ended = await runInPages(dependencies, (size) => endRequests(dependencies, size));
+  const queued = await runInPages(dependencies, (size) => addUnqueued(dependencies, size));
+  return { queued, ended };
 }
 
 async function endRequests({ pool, runRequests }: RunRequestDependencies, size: number): Promise<number> {

@@ -3,7 +3,7 @@
  * stores them and starts nothing by them. The record has those that were set; the others have defaults.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { configuredText, isIntegerId } from '@runhook/contract';
+import { configuredText, integerId } from '@runhook/contract';
 import type { Prisma } from '@runhook/database/prisma';
 import Joi from 'joi';
 
@@ -139,9 +139,6 @@ const flag = Joi.boolean();
 const text = configuredText(textCharactersMax);
 const optionalText = text.allow('', null);
 const integer = (min: number, max: number = numberMax) => Joi.number().integer().min(min).max(max);
-const id = Joi.any().custom((value: unknown, helpers) =>
-  isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
-);
 /** Clients send null for a member of an object, too. */
 const withDefault = (schema: Joi.Schema, value: Parameters<Joi.Schema['default']>[0]) =>
   schema.empty(null).default(value);
@@ -181,8 +178,8 @@ function cronOf({ date, time }: JobSchedule): string {
 
 const completionTrigger = Joi.object({
   condition: Joi.object({
-    job_id: id.required(),
-    project_id: id.required(),
+    job_id: integerId.required(),
+    project_id: integerId.required(),
     statuses: withDefault(Joi.array().items(Joi.valid(...COMPLETION_STATUSES)), [...COMPLETION_STATUSES]),
   }).required(),
 });
@@ -203,8 +200,8 @@ const fields: Record<keyof JobDefinition, Joi.Schema> = {
   schedule,
   generate_docs: flag,
   run_generate_sources: flag,
-  deferring_job_definition_id: id,
-  deferring_environment_id: id,
+  deferring_job_definition_id: integerId,
+  deferring_environment_id: integerId,
   run_compare_changes: flag,
   compare_changes_flags: text.allow(''),
   run_lint: flag,

@@ -1,4 +1,4 @@
-import { isIntegerId, nameText, type Problem, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
+import { integerId, nameText, type Problem, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
 import Joi from 'joi';
 import {
   DEFINITION_FIELDS,
@@ -40,11 +40,7 @@ export interface JobFields extends StoredDefinition {
 type JobParsing = { request: JobRequest; problems?: never } | { request?: never; problems: Problem[] };
 
 const name = nameText(JOB_NAME_CHARACTERS_MAX);
-const id = Joi.any()
-  .empty(null)
-  .custom((value: unknown, helpers) =>
-    isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
-  );
+const id = integerId.empty(null);
 const requiredWithout = (idField: string) =>
   name.when(idField, { is: Joi.exist(), otherwise: Joi.required() });
 

@@ -1,11 +1,5 @@
 // SQL by hand: a claim is one transaction with its response.
-import {
-  isFinalRunStatus,
-  isIntegerId,
-  reportedText,
-  toProblems,
-  VALIDATION_OPTIONS,
-} from '@runhook/contract';
+import { integerId, isFinalRunStatus, reportedText } from '@runhook/contract';
 import { inTransaction, type Pool } from '@runhook/database';
 import Joi from 'joi';
 import type { BaseUrl } from '../http/base-url.ts';
@@ -19,9 +13,10 @@ import type { EndpointResponse } from '../http/envelope.ts';
 import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import { LongPoll, WAIT_SECONDS_MAX } from '../http/long-poll.ts';
+import { parseBody } from '../http/parse-body.ts';
 import { claimRun, type RunClaim } from './claims.ts';
 import { RUNS_PATH, runIdOf } from './read-routes.ts';
-import { parseRunBegin, reportingOf, reportResponse } from './routes.ts';
+import { beginSchema, reportingOf, reportResponse } from './routes.ts';
 import { RUNNER_CHARACTERS_MAX, renewLease } from './run-requests.ts';
 import { type RunResponse, runResponse } from './run-response.ts';
 import type { RunWaits } from './run-waits.ts';
@@ -68,8 +63,6 @@ export interface ClaimEndpointDependencies {
   runs: Runs;
   waits: RunWaits;
   baseUrl: BaseUrl;
-  /** Duration of a lease in milliseconds. */
-  leaseMs: number;
 }
 
 /** Lets runners claim triggered runs over REST (docs/contract.md#triggered-runs). */
@@ -96,10 +89,10 @@ async function claim(deps: ClaimEndpointDependencies, request: WriteRequest): Pr
     run_id: runId = null,
     runner = null,
     wait = 0,
-  } = parse(claimSchema, request.body);
+  } = parseBody(claimSchema, request.body ?? {});
   const { account, recorder } = request;
   const recorded = await inTransaction(deps.pool, async (transaction) => {
-    const found = await claimRun(transaction, account.id, { jobIds, runId, runner }, deps.leaseMs);
+    const found = await claimRun(transaction, account.id, { jobIds, runId, runner });
     if (found === null && wait > 0) return null;
     const data = found === null ? null : claimResponse(found, deps.baseUrl(request));
     return await recorder.record(transaction, { code: 200, data });
@@ -127,16 +120,15 @@ async function begin(
   { runs, baseUrl }: ClaimEndpointDependencies,
   request: WriteRequest,
 ): Promise<RecordedResponse> {
-  const { fields, problems } = parseRunBegin(request.body);
-  if (problems) throw new InvalidRequestError(problems);
+  const fields = parseBody(beginSchema, request.body);
   return await runs.begin(reportingOf(request), runIdOf(request), fields, reportResponse(baseUrl(request)));
 }
 
 async function heartbeat(
-  { pool, waits, baseUrl, leaseMs }: ClaimEndpointDependencies,
+  { pool, waits, baseUrl }: ClaimEndpointDependencies,
   request: WriteRequest,
 ): Promise<RecordedResponse> {
-  const { wait = 0 } = parse(heartbeatSchema, request.body);
+  const { wait = 0 } = parseBody(heartbeatSchema, request.body ?? {});
   const token = request.header(LEASE_TOKEN_HEADER);
   if (token === undefined)
     throw new InvalidRequestError([
@@ -145,7 +137,7 @@ async function heartbeat(
   const { account, recorder } = request;
   const runId = runIdOf(request);
   const result = await inTransaction(pool, async (transaction) => {
-    const expiresAt = await renewLease(transaction, { accountId: account.id, runId, token }, leaseMs);
+    const expiresAt = await renewLease(transaction, { accountId: account.id, runId, token });
     const run = await findRun(transaction, account.id, runId);
     if (run === null) throw new NotFoundError();
     const data: HeartbeatResponse = {
@@ -165,10 +157,6 @@ async function heartbeat(
   });
 }
 
-const integerId = Joi.any().custom((value: unknown, helpers) =>
-  isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
-);
-
 const waitSeconds = Joi.number().integer().min(0).max(WAIT_SECONDS_MAX).empty(null);
 
 const claimSchema = Joi.object<ClaimFields>({
@@ -179,10 +167,3 @@ const claimSchema = Joi.object<ClaimFields>({
 });
 
 const heartbeatSchema = Joi.object<HeartbeatFields>({ wait: waitSeconds });
-
-/** Reads an optional body; null counts as {}. */
-function parse<Fields>(schema: Joi.ObjectSchema<Fields>, body: unknown): Fields {
-  const { value, error } = schema.validate(body ?? {}, VALIDATION_OPTIONS);
-  if (error) throw new InvalidRequestError(toProblems(error, 'body'));
-  return value;
-}

@@ -25,9 +25,8 @@ export async function claimRun(
   transaction: Queryable,
   accountId: number,
   filter: ClaimFilter,
-  leaseMs: number,
 ): Promise<RunClaim | null> {
-  const lease = await leaseRun(transaction, accountId, filter, leaseMs);
+  const lease = await leaseRun(transaction, accountId, filter);
   if (lease === null) return null;
   const [row] = await queryRows(transaction, RUN, MARK_STARTING, [accountId, lease.runId]);
   if (row === undefined) throw new TypeError('a leased run is locked');

@@ -1,3 +1,8 @@
+/** Returns the full seconds between two times; 0 if they are in the reverse order. */
+export function secondsBetween(fromMs: number, toMs: number): number {
+  return Math.max(0, Math.floor((toMs - fromMs) / 1_000));
+}
+
 /** Returns a duration as `HH:MM:SS`; more than 99 hours have more digits. */
 export function durationText(seconds: number): string {
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];

@@ -1,7 +1,7 @@
 import type { JobView, Queryable } from '@runhook/database';
 import { approximateBytes } from '@runhook/runtime';
 import { LRUCache } from 'lru-cache';
-import { type AccountScopedId, findJobs, keyOf } from './report-statements.ts';
+import { type AccountScopedId, findJobs, keyOf } from './report-reads.ts';
 
 const JOBS_BYTES_MAX = 16 * 1_024 * 1_024;
 

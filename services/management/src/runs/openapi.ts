@@ -164,7 +164,7 @@ export const runPaths: Paths = {
       parameters: [parameter('LeaseToken')],
       tags,
       summary: 'Report how a run ended',
-      description: `An errored run sends \`job.run.errored\` at once; \`job.run.completed\` follows when the artifacts are ingested. A cancelled run sends nothing. A repeat with the same status changes nothing. ${REPORTERS}`,
+      description: `An errored run sends \`job.run.errored\` at once; \`job.run.completed\` follows when the artifacts are ingested. A cancelled run sends nothing. A repeat with the same status sends nothing, and replaces no step that has ended. ${REPORTERS}`,
       requestBody: requestBody('RunFinish', 'The end of the run.', {
         status: 'errored',
         status_message,
@@ -175,7 +175,7 @@ export const runPaths: Paths = {
         {
           200: success(200, 'The end is recorded.', schemaRef('Run'), ERRORED_EXAMPLE),
           409: leaseConflict(
-            'The run has already ended with another status.',
+            'The run has not started or has ended with another status, or the steps exceed a limit of the run or the quota of the account.',
             'The run has ended as Success and cannot end as Errored.',
           ),
         },

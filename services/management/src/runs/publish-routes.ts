@@ -7,8 +7,6 @@ import {
   type Problem,
   parseEvent,
   RUN_TIMES,
-  toProblems,
-  VALIDATION_OPTIONS,
 } from '@runhook/contract';
 import { storedEventData } from '@runhook/database';
 import type { Clock } from '@runhook/runtime';
@@ -17,6 +15,7 @@ import { BODY_BYTES_MAX } from '../http/body.ts';
 import { type AccountEndpoint, REPORT_RUNS } from '../http/endpoint.ts';
 import type { EndpointResponse } from '../http/envelope.ts';
 import { InvalidRequestError } from '../http/errors.ts';
+import { parseBody } from '../http/parse-body.ts';
 import type { PublishedEvents, PublishOutcome } from './published-events.ts';
 
 /** Maximum number of events of one call. */
@@ -67,7 +66,9 @@ export function publishEndpoint(deps: {
     bodyValuesMax: VALUES_MAX,
     async handle({ account, body, version, recorder }) {
       const limits = { nowMs: clock.nowMs(), retentionDays };
-      const checkedEvents = parseEvents(body).map((event) => checkEvent(event, account.id, limits));
+      const checkedEvents = parseBody(schema, body).events.map((event) =>
+        checkEvent(event, account.id, limits),
+      );
       const rejectedEvents = checkedEvents.filter(({ problems }) => problems !== undefined);
       if (rejectedEvents.length === checkedEvents.length)
         throw new InvalidRequestError(bodyProblems(checkedEvents));
@@ -84,13 +85,7 @@ export function publishEndpoint(deps: {
 
 const schema = Joi.object<{ events: unknown[] }>({
   events: Joi.array().items(Joi.any()).min(1).max(EVENTS_MAX).required(),
-});
-
-function parseEvents(body: unknown): unknown[] {
-  const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
-  if (error) throw new InvalidRequestError(toProblems(error, 'body'));
-  return value.events;
-}
+}).required();
 
 type CheckedEvent =
   | { event: JobRunEvent; problems?: never }

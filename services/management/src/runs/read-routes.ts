@@ -79,16 +79,15 @@ async function list(
   const { runs, totalCount } = await listRuns(database, account.id, filters, { ...page, order });
   const related = await relatedOfRuns(prisma, account.id, runs, names);
   const texts = stepTextsOf(names, request);
-  const runIds = texts.withLogs ? runs.map((run) => run.id) : [];
-  const steps = await loadRunSteps(database, account.id, runIds, texts);
+  const runIds = runs.map((run) => run.id);
+  const steps = texts.withLogs ? await loadRunSteps(database, account.id, runIds, texts) : null;
   const base = baseUrl(request);
-  const data = runs.map((run, index) => {
-    const runSteps = steps.get(run.id);
-    return runResponse(run, {
+  const data = runs.map((run, index) =>
+    runResponse(run, {
       baseUrl: base,
-      related: { ...related[index], ...(runSteps && { run_steps: runSteps }) },
-    });
-  });
+      related: { ...related[index], ...(steps && { run_steps: steps.get(run.id) ?? [] }) },
+    }),
+  );
   return { code: 200, data, extra: pageExtra(page, totalCount, runs.length) };
 }
 

@@ -4,8 +4,8 @@ import type { RelatedOfRun, RunRelatedName } from './run-response.ts';
 import type { RunView } from './run-view.ts';
 
 /**
- * Returns the related objects of each run, in input order. The trigger is a part of each run, and no run has a
- * repository.
+ * Returns the related objects of each run but its steps, in input order. The trigger is a part of each run, and no run
+ * has a repository.
  */
 export async function relatedOfRuns(
   prisma: PrismaClient,
@@ -19,6 +19,5 @@ export async function relatedOfRuns(
     ...(jobOf && { job: jobOf(run) }),
     ...(environments && { environment: environments.get(run.environment_id) ?? null }),
     ...(names.has('repository') && { repository: null }),
-    ...((names.has('run_steps') || names.has('debug_logs')) && { run_steps: [] }),
   }));
 }

@@ -1,7 +1,8 @@
 import { isFinalRunStatus, microsecondTimestamp } from '@runhook/contract';
 import type { JobView } from '@runhook/database';
 import type { JobAtVersion } from './job-cache.ts';
-import { keyOf, type RunWrite } from './report-statements.ts';
+import { keyOf } from './report-reads.ts';
+import type { RunWrite } from './report-statements.ts';
 import type { RunStart } from './routes.ts';
 import type { RunView } from './run-view.ts';
 import {

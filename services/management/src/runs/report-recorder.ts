@@ -13,7 +13,8 @@ import {
   type ReportOutcome,
   runKey,
 } from './report-plans.ts';
-import { findRuns, recordRuns, startsTriggered } from './report-statements.ts';
+import { findRuns } from './report-reads.ts';
+import { recordRuns, startsTriggered } from './report-statements.ts';
 import { drawFreeRunId, drawRunIds, FOLLOWED_RUN_ID_MAX, type RunIdDraw } from './run-counters.ts';
 
 export type ReportResult =

@@ -1,13 +1,10 @@
 import {
   EVENT_LIMITS,
-  isIntegerId,
-  nanosecondTimestamp,
-  type Problem,
+  integerId,
   type RunStep,
   reportedText,
+  reportedTime,
   runStepsSchema,
-  toProblems,
-  VALIDATION_OPTIONS,
 } from '@runhook/contract';
 import Joi from 'joi';
 import type { BaseUrl } from '../http/base-url.ts';
@@ -21,6 +18,7 @@ import {
 import type { EndpointResponse } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, LeaseLostError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
+import { parseBody } from '../http/parse-body.ts';
 import { RUNS_PATH, runIdOf } from './read-routes.ts';
 import { runResponse } from './run-response.ts';
 import type { CreateResponse, Reporting, Runs } from './runs.ts';
@@ -67,8 +65,7 @@ async function start(
   { runs, baseUrl }: RunsEndpointDependencies,
   request: WriteRequest,
 ): Promise<RecordedResponse> {
-  const { fields, problems } = parseRunStart(request.body);
-  if (problems) throw new InvalidRequestError(problems);
+  const fields = parseBody(startSchema, request.body);
   return await runs.start(reportingOf(request), fields, reportResponse(baseUrl(request), fields.job_id));
 }
 
@@ -77,8 +74,7 @@ async function finish(
   request: WriteRequest,
 ): Promise<RecordedResponse> {
   const runId = runIdOf(request);
-  const { fields, problems } = parseRunFinish(request.body);
-  if (problems) throw new InvalidRequestError(problems);
+  const fields = parseBody(finishSchema, request.body);
   return await runs.finish(reportingOf(request), runId, fields, reportResponse(baseUrl(request)));
 }
 
@@ -142,41 +138,21 @@ export interface RunFinish {
   run_steps?: RunStep[];
 }
 
-export type RunRequestParsing<Fields> =
-  | { fields: Fields; problems?: never }
-  | { fields?: never; problems: Problem[] };
-
-const integerId = Joi.any().custom((value: unknown, helpers) =>
-  isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
-);
-
 /** Treats a missing value, null and "" as no text. */
 const optionalText = reportedText(RUN_LIMITS.messageCharactersMax).empty(Joi.valid(null, ''));
-
-/** Truncates to microseconds instead of rounding as PostgreSQL does, since a run must not start in the future. */
-const reportedTime = Joi.string()
-  .empty(null)
-  .custom((text: string, helpers) => {
-    const time = nanosecondTimestamp(text);
-    // PostgreSQL's calendar has no year 0.
-    if (time === null || time.startsWith('0000')) {
-      return helpers.message({ custom: '{{#label}} must be a UTC time like 2026-01-31T23:59:59Z' });
-    }
-    return `${time.slice(0, 26)}Z`;
-  });
 
 const BEGIN_FIELDS = {
   engine_version: reportedText(RUN_LIMITS.engineVersionCharactersMax).required(),
   started_at: reportedTime,
 };
-const beginSchema = Joi.object<RunBegin>(BEGIN_FIELDS);
+export const beginSchema = Joi.object<RunBegin>(BEGIN_FIELDS).required();
 
 const startSchema = Joi.object<RunStart>({
   job_id: integerId.required(),
   run_id: integerId.empty(null),
   reason: optionalText,
   ...BEGIN_FIELDS,
-});
+}).required();
 
 const finishSchema = Joi.object<RunFinish>({
   status: Joi.string()
@@ -185,21 +161,4 @@ const finishSchema = Joi.object<RunFinish>({
   status_message: optionalText,
   finished_at: reportedTime,
   run_steps: runStepsSchema.empty(null),
-});
-
-function parseRunStart(body: unknown): RunRequestParsing<RunStart> {
-  return parse(startSchema, body);
-}
-
-export function parseRunBegin(body: unknown): RunRequestParsing<RunBegin> {
-  return parse(beginSchema, body);
-}
-
-function parseRunFinish(body: unknown): RunRequestParsing<RunFinish> {
-  return parse(finishSchema, body);
-}
-
-function parse<Fields>(schema: Joi.ObjectSchema<Fields>, body: unknown): RunRequestParsing<Fields> {
-  const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
-  return error ? { problems: toProblems(error, 'body') } : { fields: value };
-}
+}).required();

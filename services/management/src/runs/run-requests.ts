@@ -2,9 +2,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { column, type Queryable, queryRows, runStatement } from '@runhook/database';
 import { LeaseLostError } from '../http/errors.ts';
+import { timeSql } from './statements.ts';
 
 /** Duration of a lease from its last renewal. */
-export const LEASE_MS = 60_000;
+const LEASE_MS = 60_000;
 
 /** Maximum number of runs of an account that wait or are in progress after a trigger. */
 export const OPEN_REQUESTS_MAX = 10_000;
@@ -65,10 +66,10 @@ const LEASE = `
     ORDER BY q.created_at, q.run_id LIMIT 1 FOR UPDATE OF q, r SKIP LOCKED
   ) found
   WHERE leased.account_id = found.account_id AND leased.run_id = found.run_id
-  RETURNING leased.run_id, leased.attempts,
-    to_char(leased.lease_expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS lease_expires_at`;
+  RETURNING leased.run_id, leased.attempts, ${timeSql('lease_expires_at')}`;
 
-const LEASED = { run_id: column.digits, attempts: column.integer, lease_expires_at: column.text };
+const RENEWED = { lease_expires_at: column.text };
+const LEASED = { run_id: column.digits, attempts: column.integer, ...RENEWED };
 
 /** Which run a runner claims; null matches all. */
 export interface ClaimFilter {
@@ -92,10 +93,9 @@ export async function leaseRun(
   database: Queryable,
   accountId: number,
   { jobIds, runId, runner }: ClaimFilter,
-  leaseMs: number,
 ): Promise<Lease | null> {
   const token = randomBytes(32).toString('base64url');
-  const values = [accountId, jobIds, runId, hashToken(token), runner, leaseMs];
+  const values = [accountId, jobIds, runId, hashToken(token), runner, LEASE_MS];
   const [row] = await queryRows(database, LEASED, LEASE, values);
   if (row === undefined) return null;
   return {
@@ -109,8 +109,7 @@ export async function leaseRun(
 const RENEW = `
   UPDATE run_requests SET lease_expires_at = now() + $4::int * interval '1 millisecond'
   WHERE account_id = $1 AND run_id = $2 AND lease_token_hash = $3
-  RETURNING run_id, attempts,
-    to_char(lease_expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS lease_expires_at`;
+  RETURNING ${timeSql('lease_expires_at')}`;
 
 /**
  * Renews the lease of a run for the runner with this token and locks its request until the transaction ends. Must precede
@@ -120,9 +119,8 @@ const RENEW = `
 export async function renewLease(
   database: Queryable,
   { accountId, runId, token }: { accountId: number; runId: number; token: string },
-  leaseMs: number,
 ): Promise<string> {
-  const [row] = await queryRows(database, LEASED, RENEW, [accountId, runId, hashToken(token), leaseMs]);
+  const [row] = await queryRows(database, RENEWED, RENEW, [accountId, runId, hashToken(token), LEASE_MS]);
   if (row === undefined)
     throw new LeaseLostError('The lease of this run has ended: another runner may have claimed it.');
   return row.lease_expires_at;

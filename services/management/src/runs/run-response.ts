@@ -1,5 +1,5 @@
 import { isFinalRunStatus, RUN_STATUSES, type RunStatusCode } from '@runhook/contract';
-import { durationText, humanDuration } from './durations.ts';
+import { durationText, humanDuration, secondsBetween } from './durations.ts';
 import { NO_TRIGGER_OPTIONS, type TriggerOptions } from './run-trigger.ts';
 import type { RunView } from './run-view.ts';
 
@@ -138,7 +138,7 @@ export function runResponse(
     git_sha: run.trigger?.git_sha ?? null,
     git_branch: run.trigger?.git_branch ?? null,
     created_at: run.created_at,
-    updated_at: run.artifacts_ingested_at ?? run.finished_at ?? run.started_at ?? run.created_at,
+    updated_at: latestTime(run),
     should_start_at: run.created_at,
     dequeued_at: run.started_at,
     started_at: run.started_at,
@@ -156,6 +156,15 @@ export function runResponse(
     deferring_run_id: null,
     ...related,
   };
+}
+
+/** Reports may arrive in any order, and with times before the run was recorded. */
+function latestTime(run: RunView): string {
+  const { created_at, started_at, finished_at, errored_at, artifacts_ingested_at } = run;
+  return [started_at, finished_at, errored_at, artifacts_ingested_at].reduce<string>(
+    (latest, time) => (time !== null && time > latest ? time : latest),
+    created_at,
+  );
 }
 
 function triggerResponse(run: RunView): TriggerResponse {
@@ -191,8 +200,4 @@ function durations(run: RunView, isComplete: boolean, nowMs: number) {
     run_duration: durationText(runSeconds),
     run_duration_humanized: humanDuration(runSeconds),
   };
-}
-
-function secondsBetween(fromMs: number, toMs: number): number {
-  return Math.max(0, Math.floor((toMs - fromMs) / 1000));
 }

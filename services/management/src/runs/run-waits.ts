@@ -24,7 +24,7 @@ interface Waiter {
 export interface RunWaitsOptions {
   /** The primary: a replica has a cancel late. */
   database: Queryable;
-  pollIntervalMs?: number | undefined;
+  pollIntervalMs?: number;
   waitsMax?: { all: number; perAccount: number };
 }
 

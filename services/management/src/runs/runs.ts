@@ -14,7 +14,7 @@ import type { Relay } from './relay.ts';
 import { beginChange, clientRunId, type Report, type ReportOutcome } from './report-plans.ts';
 import { ReportRecorder, type ReportResult } from './report-recorder.ts';
 import type { RunBegin, RunFinish, RunStart } from './routes.ts';
-import { LEASE_MS, renewLease } from './run-requests.ts';
+import { renewLease } from './run-requests.ts';
 import type { RunView } from './run-view.ts';
 import { findRun } from './statements.ts';
 import { storeSteps } from './step-statements.ts';
@@ -72,8 +72,6 @@ export interface RunsDependencies {
   /** Returns the trace of the current call; always null unless traces are exported. */
   traceContext?: () => string | null;
   nowMs?: () => number;
-  /** Duration of a runner's lease; {@link LEASE_MS} when omitted. */
-  leaseMs?: number | undefined;
 }
 
 /**
@@ -92,7 +90,6 @@ const BATCH_SLOTS = 3;
 export function createRuns(dependencies: RunsDependencies): Runs {
   const { pool, reportPool, relay, stepsBytesMax, onAccepted } = dependencies;
   const { traceContext = () => null, nowMs = Date.now } = dependencies;
-  const { leaseMs = LEASE_MS } = dependencies;
   const reportRecorder = new ReportRecorder(reportPool);
   const batcher = new MicroBatcher<Report, ReportResult>({
     async run(reports) {
@@ -143,7 +140,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     const { result, response } = await inTransaction(pool, async (transaction) => {
       const runId = clientRunId(content);
       if (leaseToken !== null && runId !== undefined)
-        await renewLease(transaction, { accountId, runId, token: leaseToken }, leaseMs);
+        await renewLease(transaction, { accountId, runId, token: leaseToken });
       const [result] = await reportRecorder.record(transaction, [{ ...call, beforeCommit: () => {} }], {
         isBatched: false,
       });

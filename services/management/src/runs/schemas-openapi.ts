@@ -5,7 +5,6 @@ import {
   microsecondsTime,
   nullable,
   optionalReportedText,
-  reportedUtc,
   requestObject,
   requiredReportedText,
   responseObject,
@@ -18,7 +17,7 @@ import { RUN_LIMITS } from './routes.ts';
 import { type RunResponse, runResponse, type TriggerResponse } from './run-response.ts';
 import type { RunView } from './run-view.ts';
 import { statusNumber } from './status-openapi.ts';
-import { reportedSteps } from './step-openapi.ts';
+import { reportedSteps, reportedTime } from './step-openapi.ts';
 import { FINISH_STATUSES } from './transitions.ts';
 
 export const RUNNING: RunView = {
@@ -54,6 +53,10 @@ export const ERRORED: RunView = {
 const EXAMPLE_OPTIONS = { baseUrl: 'https://runhook.example.com', nowMs: Date.parse('2026-11-20T09:58:27Z') };
 
 export const RUNNING_EXAMPLE: RunResponse = runResponse(RUNNING, EXAMPLE_OPTIONS);
+export const CANCELLED_EXAMPLE = runResponse(
+  { ...RUNNING, status: 'Canceled', finished_at: ERRORED.finished_at },
+  EXAMPLE_OPTIONS,
+);
 export const ERRORED_EXAMPLE = runResponse(ERRORED, EXAMPLE_OPTIONS);
 export const INGESTED_EXAMPLE = runResponse(
   { ...ERRORED, artifacts_ingested_at: '2026-11-20T10:00:05.125000Z' },
@@ -62,16 +65,10 @@ export const INGESTED_EXAMPLE = runResponse(
 
 const flag = (description: string): Schema => ({ type: 'boolean', description });
 
-/** Schema of a time in a report: the format of responses, null, or a time with a smaller or larger fraction. */
-export function reportedTime(description: string): Schema {
-  return {
-    ...nullable(
-      reportedUtc(
-        `${description} ISO 8601 UTC, up to microseconds. Default (also null): the time of the call.`,
-      ),
-    ),
-    examples: ['2026-11-20T10:00:00Z'],
-  };
+/** Schema of a time in a report that is the time of the call by default. */
+export function timeOfCallByDefault(description: string): Schema {
+  const schema = reportedTime(description);
+  return { ...schema, description: `${schema.description} Default (also null): the time of the call.` };
 }
 
 /** An option of a trigger; null where it is not set. */
@@ -153,7 +150,11 @@ export const runSchemas: Record<string, Schema> = {
       should_start_at: microsecondsTime('Equals `created_at`.'),
       dequeued_at: nullable(microsecondsTime('Equals `started_at`.')),
       started_at: nullable(microsecondsTime('When it started; null before.')),
-      finished_at: nullable(microsecondsTime('When it ended, whatever its status; null while in progress.')),
+      finished_at: nullable(
+        microsecondsTime(
+          'When it ended, whatever its status; null before, and while only its error was published.',
+        ),
+      ),
       errored_at: nullable(microsecondsTime('When it failed; null if it did not.')),
       artifacts_ingested_at: nullable(
         microsecondsTime('When its artifacts were reported as ingested; null before.'),
@@ -172,7 +173,7 @@ export const runSchemas: Record<string, Schema> = {
       trigger: TRIGGER,
       retry_of: nullable(integerId('The run that this run repeats; null for none.', 344)),
       deferring_run_id: { type: 'null', description: 'Always null.' },
-      job: schemaRef('Job', 'Only if requested. Of an unknown job: what the run tells.'),
+      job: schemaRef('Job', 'Only if requested. Of an unknown job: what the run reports.'),
       environment: {
         anyOf: [schemaRef('Environment'), { type: 'null' }],
         description: 'Only if requested; null if it does not exist.',
@@ -182,7 +183,7 @@ export const runSchemas: Record<string, Schema> = {
         type: 'array',
         items: schemaRef('RunStep'),
         description:
-          'The steps. In lists and reports only if requested; their texts always only if requested.',
+          'The steps. In lists only if requested, and in no response to a POST; their texts only if requested.',
       },
     },
     ['job', 'environment', 'repository', 'run_steps'],
@@ -200,7 +201,7 @@ export const runSchemas: Record<string, Schema> = {
         RUN_LIMITS.engineVersionCharactersMax,
         'Version of the engine that runs the job.',
       ),
-      started_at: reportedTime('When it started.'),
+      started_at: timeOfCallByDefault('When it started.'),
     },
     ['job_id', 'engine_version'],
   ),
@@ -210,7 +211,7 @@ export const runSchemas: Record<string, Schema> = {
     {
       status: { type: 'string', enum: FINISH_STATUSES, description: 'The final status.' },
       status_message: optionalReportedText(RUN_LIMITS.messageCharactersMax, 'A message about the status.'),
-      finished_at: reportedTime('When it ended.'),
+      finished_at: timeOfCallByDefault('When it ended.'),
       run_steps: reportedSteps('Steps of the run, committed with its end; also with a repeat.', true),
     },
     ['status'],

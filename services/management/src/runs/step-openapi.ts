@@ -62,12 +62,14 @@ const STATUS_PATTERN = `^(${STORED_RUN_STATUSES.flatMap((word) => {
 const { index, name, status, started_at, finished_at } = EXAMPLE;
 const REPORTED_EXAMPLE = { index, name, status, started_at, finished_at, logs: 'Done\n' };
 
-const reportedTime = (description: string) =>
-  nullable(reportedUtc(`${description} ISO 8601 UTC, up to microseconds.`));
+/** Schema of a time in a report: null, or UTC with a fraction of any length. */
+export function reportedTime(description: string): Schema {
+  return nullable(reportedUtc(`${description} ISO 8601 UTC, up to microseconds.`));
+}
 
 const reportedLog = (description: string): Schema => ({
   type: ['string', 'null'],
-  description: `${description} ANSI escape sequences are kept. Of more than ${textBytesMax} bytes only the end is stored, after a line that says so.`,
+  description: `${description} ANSI escape sequences are stored. Of more than ${textBytesMax} bytes only the end is stored, after a line that says so.`,
 });
 
 const responseLog = (description: string): Schema => ({

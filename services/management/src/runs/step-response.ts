@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { RUN_STATUSES, type RunStatusCode, type StoredRunStatus } from '@runhook/contract';
-import { durationText, humanDuration } from './durations.ts';
+import { durationText, humanDuration, secondsBetween } from './durations.ts';
 
 /** A step as it is on record. Times are ISO 8601 UTC with microseconds and `Z`. */
 export interface StepView {
@@ -79,7 +79,6 @@ function stepId({ accountId, runId, index }: StepView): number {
 /** A step that has not ended lasts until now only while it is in progress. */
 function durationSeconds({ status, startedAt, finishedAt }: StepView, nowMs: number): number {
   if (startedAt === null) return 0;
-  const endMs = finishedAt === null ? nowMs : Date.parse(finishedAt);
   if (finishedAt === null && status !== 'Running') return 0;
-  return Math.max(0, Math.floor((endMs - Date.parse(startedAt)) / 1_000));
+  return secondsBetween(Date.parse(startedAt), finishedAt === null ? nowMs : Date.parse(finishedAt));
 }

@@ -1,10 +1,4 @@
-import {
-  integerIdFromText,
-  type RunStep,
-  runStepsSchema,
-  toProblems,
-  VALIDATION_OPTIONS,
-} from '@runhook/contract';
+import { type RunStep, runStepsSchema } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import Joi from 'joi';
 import { BODY_BYTES_MAX } from '../http/body.ts';
@@ -17,23 +11,22 @@ import {
   type WriteRequest,
 } from '../http/endpoint.ts';
 import type { EndpointResponse } from '../http/envelope.ts';
-import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import { NotFoundError } from '../http/errors.ts';
 import { accountIdOf, booleanValue } from '../http/filter-readers.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
 import { relatedNames } from '../http/include-related.ts';
+import { parseBody } from '../http/parse-body.ts';
 import { QueryReader } from '../http/query-parameters.ts';
-import { LEASE_MS } from './run-requests.ts';
+import { RUNS_PATH, runIdOf } from './read-routes.ts';
 import { findRun } from './statements.ts';
 import { loadRunSteps, loadStepText, reportSteps, type StepTextName } from './step-statements.ts';
 
-const STEPS_PATH = '/api/v2/accounts/:account_id/runs/:run_id/steps';
+const STEPS_PATH = `${RUNS_PATH}/:run_id/steps` as const;
 
 export interface RunStepsDependencies {
   pool: Pool;
   /** Quota of an account's steps; see `RunStepsTarget`. */
   stepsBytesMax: number;
-  /** Duration of a runner's lease; {@link LEASE_MS} when omitted. */
-  leaseMs?: number | undefined;
 }
 
 /** The steps of a run (docs/contract.md#run-steps), on every plan. */
@@ -64,25 +57,25 @@ export function runStepsEndpoints(dependencies: RunStepsDependencies): AccountEn
   ];
 }
 
-const bodySchema = Joi.object<{ run_steps: RunStep[] }>({ run_steps: runStepsSchema.min(1).required() });
+const bodySchema = Joi.object<{ run_steps: RunStep[] }>({
+  run_steps: runStepsSchema.min(1).required(),
+}).required();
 
 async function report(
-  { pool, stepsBytesMax, leaseMs = LEASE_MS }: RunStepsDependencies,
-  { account, body, param, header, recorder }: WriteRequest,
+  { pool, stepsBytesMax }: RunStepsDependencies,
+  request: WriteRequest,
 ): Promise<RecordedResponse> {
-  const runId = runIdOf(param);
-  const { value, error } = bodySchema.required().validate(body, VALIDATION_OPTIONS);
-  if (error) throw new InvalidRequestError(toProblems(error, 'body'));
+  const { account, body, header, recorder } = request;
+  const runId = runIdOf(request);
+  const { run_steps } = parseBody(bodySchema, body);
   const target = { accountId: account.id, runId, accountBytesMax: stepsBytesMax };
-  const lease = { token: header(LEASE_TOKEN_HEADER) ?? null, leaseMs };
-  return await reportSteps(pool, target, value.run_steps, recorder, lease);
+  const leaseToken = header(LEASE_TOKEN_HEADER) ?? null;
+  return await reportSteps(pool, target, run_steps, recorder, leaseToken);
 }
 
-async function list(
-  pool: Pool,
-  { account, query, param, requireMemory }: AccountRequest,
-): Promise<EndpointResponse> {
-  const runId = runIdOf(param);
+async function list(pool: Pool, request: AccountRequest): Promise<EndpointResponse> {
+  const { account, query, requireMemory } = request;
+  const runId = runIdOf(request);
   const reader = new QueryReader(query);
   reader.filter('account_id', accountIdOf(account.id));
   const withLogs = reader.filter('logs', booleanValue) ?? true;
@@ -95,24 +88,14 @@ async function list(
   return { code: 200, data: steps.get(runId) ?? [] };
 }
 
-async function readText(
-  pool: Pool,
-  { account, param }: AccountRequest,
-  name: StepTextName,
-): Promise<EndpointResponse> {
-  const runId = runIdOf(param);
-  const indexText = param('index');
+async function readText(pool: Pool, request: AccountRequest, name: StepTextName): Promise<EndpointResponse> {
+  const accountId = request.account.id;
+  const runId = runIdOf(request);
+  const indexText = request.param('index');
   if (!/^\d{1,7}$/.test(indexText)) throw new NotFoundError();
   const index = Number(indexText);
-  const content = await loadStepText(pool, { accountId: account.id, runId, index }, name);
+  const content = await loadStepText(pool, { accountId, runId, index }, name);
   if (content === null) throw new NotFoundError();
   const fileName = `run-${runId}-step-${index}${name === 'logs' ? '' : '-debug'}.log`;
   return { code: 200, data: null, text: { content, fileName } };
-}
-
-/** Throws a 404 for text that is not a run id. */
-function runIdOf(param: AccountRequest['param']): number {
-  const runId = integerIdFromText(param('run_id'));
-  if (runId === null) throw new NotFoundError();
-  return runId;
 }

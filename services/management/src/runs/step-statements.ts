@@ -19,6 +19,7 @@ import { ConflictError, LeaseLostError, NotFoundError } from '../http/errors.ts'
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import { LARGE_BYTES } from '../http/large-bodies.ts';
 import { renewLease } from './run-requests.ts';
+import { timeSql } from './statements.ts';
 import { type RunStepResponse, type StepView, stepResponse } from './step-response.ts';
 
 /** Stores the steps of a run. @throws ConflictError if they exceed a limit */
@@ -37,7 +38,7 @@ export async function storeSteps(
 
 /**
  * Stores steps of a run in progress, in one transaction with the response: the steps of the run without their texts.
- * @param lease token of the runner's lease, null for a report without one, and the duration to which it is renewed
+ * @param leaseToken token of the runner's lease, which is renewed; null for a report without one
  * @throws NotFoundError; ConflictError if the run is not in progress, another runner has it, or a limit is exceeded
  */
 export async function reportSteps(
@@ -45,13 +46,12 @@ export async function reportSteps(
   target: RunStepsTarget,
   steps: readonly RunStep[],
   recorder: Pick<ResponseRecorder, 'record'>,
-  lease: { token: string | null; leaseMs: number },
+  leaseToken: string | null,
 ): Promise<RecordedResponse> {
   const { accountId, runId } = target;
   const compressed = await compressRunSteps(steps);
   return await inTransaction(pool, async (transaction) => {
-    const { token, leaseMs } = lease;
-    if (token !== null) await renewLease(transaction, { accountId, runId, token }, leaseMs);
+    if (leaseToken !== null) await renewLease(transaction, { accountId, runId, token: leaseToken });
     await lockRunInProgress(transaction, target);
     await storeSteps(transaction, target, compressed);
     const stored = await loadRunSteps(transaction, accountId, [runId], { withLogs: false });
@@ -73,8 +73,6 @@ async function lockRunInProgress(
 }
 
 const bytes = (value: unknown): value is Buffer => Buffer.isBuffer(value);
-const timeSql = (name: string) =>
-  `to_char(s.${name} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS ${name}`;
 
 const STEP = {
   run_id: column.digits,

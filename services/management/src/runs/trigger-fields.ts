@@ -1,5 +1,6 @@
-import { isIntegerId, type Problem, reportedText, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
+import { integerId, reportedText } from '@runhook/contract';
 import Joi from 'joi';
+import { parseBody } from '../http/parse-body.ts';
 import { RUN_LIMITS } from './routes.ts';
 import type { TriggerOptions } from './run-trigger.ts';
 
@@ -15,11 +16,7 @@ export const TRIGGER_LIMITS = {
 const text = (maxCharacters: number) => reportedText(maxCharacters).empty(Joi.valid(null, ''));
 const name = text(TRIGGER_LIMITS.textCharactersMax);
 const count = (min: number) => Joi.number().integer().min(min).max(TRIGGER_LIMITS.integerMax).empty(null);
-const id = Joi.any()
-  .empty(null)
-  .custom((value: unknown, helpers) =>
-    isIntegerId(value) ? value : helpers.message({ custom: '{{#label}} must be a positive integer' }),
-  );
+const id = integerId.empty(null);
 
 const OPTIONS: { [Option in keyof Required<TriggerOptions>]: Joi.Schema } = {
   cause: text(TRIGGER_LIMITS.causeCharactersMax),
@@ -49,9 +46,6 @@ const schema = Joi.object<TriggerOptions>(OPTIONS).pattern(
 );
 
 /** Reads the body of `POST …/jobs/{id}/run/`; no body and null count as {}. Options that are null are absent. */
-export function parseTrigger(
-  body: unknown,
-): { fields: TriggerOptions; problems?: never } | { fields?: never; problems: Problem[] } {
-  const { value, error } = schema.validate(body ?? {}, VALIDATION_OPTIONS);
-  return error ? { problems: toProblems(error, 'body') } : { fields: value };
+export function parseTrigger(body: unknown): TriggerOptions {
+  return parseBody(schema, body ?? {});
 }

@@ -2,7 +2,7 @@ import { integerIdFromText } from '@runhook/contract';
 import type { BaseUrl } from '../http/base-url.ts';
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import { type AccountEndpoint, TRIGGER_RUNS, type WriteRequest } from '../http/endpoint.ts';
-import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import { NotFoundError } from '../http/errors.ts';
 import { RUNS_PATH, runIdOf } from './read-routes.ts';
 import { reportingOf, reportResponse } from './routes.ts';
 import { runResponse } from './run-response.ts';
@@ -35,9 +35,8 @@ export function triggerEndpoints(deps: TriggerEndpointDependencies): AccountEndp
   });
   return [
     trigger(`${JOB_PATH}/run`, (call, request) => {
-      const { fields, problems } = parseTrigger(request.body);
-      if (problems) throw new InvalidRequestError(problems);
-      return triggers.trigger(call, jobIdOf(request), fields);
+      const options = parseTrigger(request.body);
+      return triggers.trigger(call, jobIdOf(request), options);
     }),
     {
       ...trigger(`${JOB_PATH}/rerun`, (call, request) => triggers.rerun(call, jobIdOf(request))),

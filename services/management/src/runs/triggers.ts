@@ -1,11 +1,10 @@
 // SQL by hand: a triggered run is written as the hot path writes others, with columns of its options.
-import type { JobView, Pool, Transaction } from '@runhook/database';
-import { inTransaction, queryRows } from '@runhook/database';
+import { inTransaction, type JobView, type Pool, queryRows, type Transaction } from '@runhook/database';
 import type { EndpointResponse } from '../http/envelope.ts';
 import { ConflictError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import { findLatestRun } from './list-runs.ts';
-import { findJobs, keyOf } from './report-statements.ts';
+import { findJobs, keyOf } from './report-reads.ts';
 import { drawFreeRunId, drawRunIds } from './run-counters.ts';
 import { hasRequestCapacity, insertRequest, OPEN_REQUESTS_MAX } from './run-requests.ts';
 import type { TriggerOptions } from './run-trigger.ts';
@@ -17,7 +16,7 @@ import { transitionRun } from './transitions.ts';
 export interface TriggerCall {
   accountId: number;
   recorder: ResponseRecorder;
-  createResponse: (run: RunView) => EndpointResponse | Promise<EndpointResponse>;
+  createResponse: (run: RunView) => EndpointResponse;
 }
 
 /** Creates queued runs of jobs. */
@@ -55,7 +54,7 @@ export function createTriggers({ pool, idPool, onTriggered }: TriggersDependenci
     const { run, response } = await inTransaction(pool, async (transaction) => {
       const newRun = await plan(transaction);
       const run = await insertRun(transaction, idPool, accountId, ids.get(accountId) as number, newRun);
-      return { run, response: await recorder.record(transaction, await createResponse(run)) };
+      return { run, response: await recorder.record(transaction, createResponse(run)) };
     });
     onTriggered(run);
     return response;

@@ -1,4 +1,4 @@
-import { boundedText, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
+import { boundedText } from '@runhook/contract';
 import type { PrismaClient } from '@runhook/database/prisma';
 import { Semaphore } from '@runhook/runtime';
 import Joi from 'joi';
@@ -12,6 +12,7 @@ import {
   TooManyRequestsError,
   UnavailableError,
 } from '../http/errors.ts';
+import { parseBody } from '../http/parse-body.ts';
 import { findPasswordHashById, hashPassword, passwordProblem } from '../identity/users.ts';
 import type { DeviceCookies } from './device-cookies.ts';
 import { requireSession, type SessionCaller } from './own-sessions.ts';
@@ -54,7 +55,7 @@ export function changePasswordEndpoint(deps: Dependencies): CallerEndpoint {
     bodyBytesMax: 2 * BODY_BYTES_MAX.signIn,
     async handle(request) {
       const caller = requireSession(request);
-      const fields = parseFields(request.body);
+      const fields = parseBody(schema, request.body);
       const currentHash = await checkCurrentPassword(deps, request, caller, fields.current_password);
       await hashing.acquire();
       const newHash = await hashPassword(fields.new_password).finally(() => hashing.release());
@@ -78,13 +79,7 @@ const schema = Joi.object<PasswordFields>({
       const problem = passwordProblem(text);
       return problem === null ? text : helpers.message({ custom: `{{#label}} ${problem}` });
     }),
-});
-
-function parseFields(body: unknown): PasswordFields {
-  const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
-  if (error) throw new InvalidRequestError(toProblems(error, 'body'));
-  return value;
-}
+}).required();
 
 /** Returns the hash of the password if it is the current one; throws the error for the caller otherwise. */
 async function checkCurrentPassword(

@@ -1,10 +1,11 @@
-import { createHmacSecret, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
+import { createHmacSecret } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
 import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { actorOf, inActorTransaction } from '../audit/actor.ts';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
-import { ConflictError, InvalidRequestError } from '../http/errors.ts';
+import { ConflictError } from '../http/errors.ts';
+import { parseBody } from '../http/parse-body.ts';
 import { SUBSCRIPTION_COLUMNS, type SubscriptionRow, subscriptionView } from './fields.ts';
 import { requireSubscription, SUBSCRIPTION_PATH } from './require-subscription.ts';
 import {
@@ -35,7 +36,7 @@ export function rotateSecretEndpoint(deps: { prisma: PrismaClient; secrets: Secr
     access: WRITE_WEBHOOKS,
     async handle(request) {
       const { id, secretGeneration, signaturePublicKey } = await requireSubscription(prisma, request);
-      const { overlap_hours: overlapHours } = parseRotationRequest(request.body);
+      const { overlap_hours: overlapHours } = parseBody(schema, request.body);
       const hmacSecret = createHmacSecret();
       const replacement = replaceSecret(secretGeneration, secrets.encrypt(hmacSecret));
       return await inActorTransaction(prisma, actorOf(request.principal), async (transaction) => {
@@ -64,7 +65,7 @@ export function rotateSignatureKeyEndpoint(deps: {
     access: WRITE_WEBHOOKS,
     async handle(request) {
       const { id, signaturePublicKey, nextSignaturePublicKey } = await requireSubscription(prisma, request);
-      const { overlap_hours: overlapHours } = parseRotationRequest(request.body);
+      const { overlap_hours: overlapHours } = parseBody(schema, request.body);
       const publicKey = nextSignaturePublicKey ?? signaturePublicKey;
       if (publicKey === null) throw new ConflictError(NO_KEY);
       const replacement = replaceKeyPair(publicKey, newSignatureKey(secrets));
@@ -110,9 +111,3 @@ const schema = Joi.object<RotationRequest>({
     .empty(null)
     .default(OVERLAP_HOURS.default),
 }).default({ overlap_hours: OVERLAP_HOURS.default });
-
-function parseRotationRequest(body: unknown): RotationRequest {
-  const { value, error } = schema.validate(body, VALIDATION_OPTIONS);
-  if (error) throw new InvalidRequestError(toProblems(error, 'body'));
-  return value;
-}

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Queryable, Statement, Transaction } from '@runhook/database';
 import { exampleEvent, formatLiteral } from '@runhook/testing';
-import { findRuns, recordRuns } from '../../src/runs/report-statements.ts';
+import { findRuns } from '../../src/runs/report-reads.ts';
+import { recordRuns } from '../../src/runs/report-statements.ts';
 import type { RunView } from '../../src/runs/run-view.ts';
 import { type RunsServer, startRunsServer } from './runs-server.ts';
 

@@ -112,7 +112,7 @@ test('a cancel ends the wait of a heartbeat, and a later finish is a 409', async
   expect(await reportAs(claimed, `/runs/${id}/steps/`, { run_steps: [step] })).toEqual(lost);
 });
 
-test('a 409 for another reason than the loss of the run does not tell the runner to end it', async () => {
+test('a 409 for another reason than the loss of the run has no header that ends its execution', async () => {
   const { id } = await trigger();
   const claimed = await claim({ run_id: id });
   expect(await reportAs(claimed, `/runs/${id}/finish/`, { status: 'success' })).toEqual([409, null]);

@@ -77,7 +77,6 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
       is_complete: true,
       is_running: false,
       in_progress: false,
-      updated_at: '2026-01-31T23:30:00.000000Z',
       finished_at: '2026-01-31T23:30:00.000000Z',
       queued_duration: '00:00:00',
       queued_duration_humanized: '0 seconds',
@@ -100,7 +99,6 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
       json: {
         data: {
           ...success,
-          updated_at: micros(),
           artifacts_ingested_at: micros(),
           artifacts_saved: true,
           has_docs_generated: true,

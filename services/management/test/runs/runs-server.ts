@@ -25,7 +25,6 @@ import { claimEndpoints } from '../../src/runs/claim-routes.ts';
 import { runReadEndpoints } from '../../src/runs/read-routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
-import { LEASE_MS } from '../../src/runs/run-requests.ts';
 import { RunWaits } from '../../src/runs/run-waits.ts';
 import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/runs.ts';
 import { runStepsEndpoints } from '../../src/runs/step-routes.ts';
@@ -96,7 +95,7 @@ const NO_BUDGET: AccountBudgets['slowReads'] = { run: (_, work) => work() };
 
 /** Starts the endpoints of jobs and runs on a socket, with their own database and an account on the free plan. */
 export async function startRunsServer(
-  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs' | 'leaseMs' | 'stepsBytesMax'>> & {
+  options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs' | 'stepsBytesMax'>> & {
     /** Number of runners of an account that may wait. */
     waitsMax?: number;
     writes?: Pick<RecordWrites, 'track'>;
@@ -127,7 +126,7 @@ export async function startRunsServer(
   const runs = createRuns({ pool, reportPool: reports.pool, stepsBytesMax, ...options, relay });
   const reads = new ReplicaReads(pool, null);
   const baseUrl = createBaseUrl(undefined);
-  const { leaseMs = LEASE_MS, waitsMax = 100 } = options;
+  const { waitsMax = 100 } = options;
   const waits = new RunWaits({ database: pool, waitsMax: { all: waitsMax, perAccount: waitsMax } });
   const triggers = createTriggers({
     pool,
@@ -137,7 +136,7 @@ export async function startRunsServer(
   const app = createHttpApp({
     endpoints: [
       ...jobsEndpoints({ ...ofService, reads, baseUrl, jobsMax: 1_000 }),
-      ...claimEndpoints({ pool, runs, waits, baseUrl, leaseMs }),
+      ...claimEndpoints({ pool, runs, waits, baseUrl }),
       ...runsEndpoints({ runs, baseUrl }),
       ...triggerEndpoints({ runs, triggers, waits, baseUrl }),
       ...runReadEndpoints({ runs, reads, ...ofService, baseUrl }),

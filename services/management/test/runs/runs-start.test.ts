@@ -51,7 +51,7 @@ describe('POST …/runs/', () => {
         git_sha: null,
         git_branch: null,
         created_at: json.data.created_at,
-        updated_at: STARTED_AT,
+        updated_at: json.data.created_at,
         should_start_at: json.data.created_at,
         dequeued_at: STARTED_AT,
         started_at: STARTED_AT,

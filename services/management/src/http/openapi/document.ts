@@ -12,6 +12,7 @@ import { tokenPaths, tokenSchemas } from '../../identity/tokens-openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
 import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
 import { oidcPaths, oidcSchemas } from '../../oidc/openapi.ts';
+import { claimPaths, claimSchemas } from '../../runs/claim-openapi.ts';
 import { runPaths } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
 import { runSchemas } from '../../runs/schemas-openapi.ts';
@@ -43,6 +44,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...projectSchemas,
   ...runSchemas,
   ...triggerSchemas,
+  ...claimSchemas,
   ...runStepSchemas,
   ...artifactSchemas,
   ...publishSchemas,
@@ -104,6 +106,7 @@ const PATHS: Paths = withV2Status({
   ...projectPaths,
   ...runPaths,
   ...triggerPaths,
+  ...claimPaths,
   ...runStepPaths,
   ...artifactPaths,
   ...publishPaths,
