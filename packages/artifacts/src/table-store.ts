@@ -24,8 +24,9 @@ export function createTableStore(database: Queryable): ArtifactStore {
       }
     },
     async open(key, range) {
-      if (!(await hasParts(database, key))) return null;
-      return Readable.from(readParts(database, key, range), { objectMode: false });
+      // The first part is read now, so that a small file arrives whole even if it is replaced meanwhile.
+      const first = await readPart(database, key, partOf(range));
+      return first && Readable.from(readParts(database, key, range, first), { objectMode: false });
     },
     exists: (key) => hasParts(database, key),
     async delete(keys) {
@@ -105,24 +106,30 @@ async function* inParts(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buff
   if (length > 0 || count === 0) yield Buffer.concat(chunks);
 }
 
+function partOf(range: ByteRange | null): number {
+  return Math.floor((range?.start ?? 0) / PART_BYTES);
+}
+
+async function readPart(database: Queryable, key: ObjectKey, part: number): Promise<Buffer | null> {
+  const values = [...keyValues(key), part];
+  const [row] = await queryRows(database, { content: isBuffer }, READ_PART, values, 'read-artifact-part');
+  return row?.content ?? null;
+}
+
 async function* readParts(
   database: Queryable,
   key: ObjectKey,
   range: ByteRange | null,
+  firstContent: Buffer,
 ): AsyncGenerator<Buffer, void> {
   const { start, end } = range ?? { start: 0, end: Number.POSITIVE_INFINITY };
-  for (let part = Math.floor(start / PART_BYTES); part * PART_BYTES <= end; part += 1) {
-    const [row] = await queryRows(
-      database,
-      { content: isBuffer },
-      READ_PART,
-      [...keyValues(key), part],
-      'read-artifact-part',
-    );
-    if (row === undefined) return;
+  let content: Buffer | null = firstContent;
+  for (let part = partOf(range); content !== null; ) {
     const first = part * PART_BYTES;
-    const bytes = row.content.subarray(Math.max(0, start - first), end - first + 1);
+    const bytes = content.subarray(Math.max(0, start - first), end - first + 1);
     if (bytes.length > 0) yield bytes;
-    if (row.content.length < PART_BYTES) return;
+    part += 1;
+    if (content.length < PART_BYTES || part * PART_BYTES > end) return;
+    content = await readPart(database, key, part);
   }
 }

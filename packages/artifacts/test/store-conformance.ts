@@ -55,6 +55,14 @@ export function testStore(store: () => ArtifactStore): void {
     expect(await store().exists(other)).toBe(true);
   });
 
+  test('returns a small object that is deleted after it was opened', async () => {
+    const key = newKey();
+    await store().put(key, inChunks(BYTES.subarray(0, 100)), 100);
+    const content = await store().open(key, null);
+    await store().delete([key]);
+    expect(content && (await buffer(content)).equals(BYTES.subarray(0, 100))).toBe(true);
+  });
+
   test('lists the objects of all accounts with their times', async () => {
     const keys = [newKey(1, 1), newKey(1, 2), newKey(900, 1)];
     for (const key of keys) await store().put(key, inChunks(BYTES.subarray(0, 10)), 10);

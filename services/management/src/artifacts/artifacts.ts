@@ -119,22 +119,25 @@ export class Artifacts {
     return file;
   }
 
-  /** Opens the content of a file. Throws a 404 that says so if the store has lost it. */
+  /** Opens the content of a file. Returns null if the store has none, or none any more because the file was replaced. */
   async open(
     accountId: number,
     runId: number,
     file: ArtifactFile,
     range: ByteRange | null,
-  ): Promise<Readable> {
+  ): Promise<Readable | null> {
     const { store, log } = this.#deps;
     const key = { accountId, runId, objectId: file.objectId };
     const content = await store.open(key, range);
-    if (content === null) {
-      log.error({ ...key, code: 'artifact_missing' }, 'the store has no content of an artifact');
-      throw new NotFoundError(missingMessage(file.path));
-    }
-    content.on('error', (err) => log.error({ err, ...key }, 'an artifact could not be read to its end'));
+    content?.on('error', (err) => log.error({ err, ...key }, 'an artifact could not be read to its end'));
     return content;
+  }
+
+  /** Returns, and logs, the 404 of a file whose content the store has lost. */
+  missing(accountId: number, runId: number, { path, objectId }: ArtifactFile): NotFoundError {
+    const fields = { accountId, runId, objectId, code: 'artifact_missing' };
+    this.#deps.log.error(fields, 'the store has no content of an artifact');
+    return new NotFoundError(missingMessage(path));
   }
 
   /**

@@ -137,7 +137,24 @@ async function download(
   if (!isArtifactPath(path)) throw new NotFoundError('The run has no such artifact.');
   const accountId = request.account.id;
   const runId = await runOf(request);
-  const file = await artifacts.require(accountId, runId, path, step);
+  let file = await artifacts.require(accountId, runId, path, step);
+  while (true) {
+    const response = await fileResponse(artifacts, request, runId, file);
+    if (response !== null) return response;
+    const current = await artifacts.require(accountId, runId, path, step);
+    if (current.objectId === file.objectId) throw artifacts.missing(accountId, runId, file);
+    // It was replaced after its row was read.
+    file = current;
+  }
+}
+
+/** Returns null without the content of the file. */
+async function fileResponse(
+  artifacts: Artifacts,
+  request: AccountRequest,
+  runId: number,
+  file: ArtifactFile,
+): Promise<EndpointResponse | null> {
   const etag = etagOf(file);
   const headers = fileHeaders(file);
   if (matchesEtag(request.header('if-none-match'), etag))
@@ -146,7 +163,8 @@ async function download(
   // RFC 9110 defines ranges for GET alone.
   if (request.isHead) return { code: 200, data: null, headers: sized, file: { content: null } };
   const range = rangeOf(request, file, etag);
-  const content = await artifacts.open(accountId, runId, file, range);
+  const content = await artifacts.open(request.account.id, runId, file, range);
+  if (content === null) return null;
   if (range === null) return { code: 200, data: null, headers: sized, file: { content } };
   const { start, end } = range;
   const partial = {

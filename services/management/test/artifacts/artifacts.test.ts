@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { connect } from 'node:net';
@@ -474,6 +474,26 @@ test('a download whose content is deleted meanwhile ends with a closed connectio
     run.split('/').at(-2),
   ]);
   await expect(send('GET', path)).rejects.toThrow('aborted');
+});
+
+test('a file that is replaced after a download has found it is returned as it is now', async () => {
+  const path = `${await newRun()}artifacts/x.bin`;
+  await send('PUT', path, Buffer.from('old'));
+  const client = await harness.database.pool.connect();
+  try {
+    await client.query('BEGIN');
+    await client.query('LOCK TABLE artifact_contents IN ACCESS EXCLUSIVE MODE');
+    const download = send('GET', path);
+    const waiting = `SELECT FROM pg_locks WHERE relation = 'artifact_contents'::regclass AND NOT granted`;
+    await eventually(async () => expect((await client.query(waiting)).rowCount).toBe(1));
+    const replacement = [path.split('/')[6], randomUUID()];
+    await client.query('UPDATE artifact_contents SET object_id = $2 WHERE run_id = $1', replacement);
+    await client.query('UPDATE artifacts SET object_id = $2 WHERE run_id = $1', replacement);
+    await client.query('COMMIT');
+    expect((await download).body.toString()).toBe('old');
+  } finally {
+    client.release();
+  }
 });
 
 test('a runner whose run another one has claimed stores no file, and an upload renews the lease', async () => {
