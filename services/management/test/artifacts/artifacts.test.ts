@@ -476,7 +476,7 @@ test('a download whose content is deleted meanwhile ends with a closed connectio
   await expect(send('GET', path)).rejects.toThrow('aborted');
 });
 
-test('a file that is replaced after a download has found it is returned as it is now', async () => {
+test('the current content is returned of a file that is replaced after its download was requested', async () => {
   const path = `${await newRun()}artifacts/x.bin`;
   await send('PUT', path, Buffer.from('old'));
   const client = await harness.database.pool.connect();
