@@ -57,6 +57,14 @@ export {
   toProblems,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
+export {
+  FORMAT_NAMES,
+  type Format,
+  formatByName,
+  formatOptionProblems,
+  type Interpretation,
+  recogniseFormat,
+} from './formats/registry.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
