@@ -15,6 +15,10 @@ export interface Target {
   headersCiphertext: string | null;
   /** End of the time for which the endpoint asked for no requests, by PostgreSQL's clock; 0 if it never asked. */
   blockedUntilMs: number;
+  /** Whether the deliveries of a run are sent in the order started, errored, completed. */
+  ordered: boolean;
+  /** Maximum requests per second; null if it is not limited. */
+  rateLimit: number | null;
   active: boolean;
   deleted: boolean;
   plan: Plan;
@@ -25,7 +29,7 @@ export interface Target {
 export const TARGET_COLUMNS = `
   s.client_url, s.hmac_secret_ciphertext, s.next_hmac_secret_ciphertext, s.rotation_ends_at_micros,
   s.signature_key_ciphertext, s.next_signature_key_ciphertext, s.signature_header, s.headers_ciphertext,
-  (extract(epoch FROM s.blocked_until) * 1000)::bigint AS blocked_until_ms, s.active,
+  (extract(epoch FROM s.blocked_until) * 1000)::bigint AS blocked_until_ms, s.ordered, s.rate_limit, s.active,
   s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment`;
 
 /** A row with {@link TARGET_COLUMNS}. */
@@ -41,6 +45,8 @@ export interface TargetRow {
   signature_header: string | null;
   headers_ciphertext: string | null;
   blocked_until_ms: string | null;
+  ordered: boolean;
+  rate_limit: number | null;
   active: boolean;
   deleted: boolean;
   plan: Plan;
@@ -61,6 +67,8 @@ export function toTarget(row: TargetRow): Target | null {
     signatureHeader,
     headersCiphertext: row.headers_ciphertext,
     blockedUntilMs: Number(row.blocked_until_ms ?? 0),
+    ordered: row.ordered,
+    rateLimit: row.rate_limit,
     active,
     deleted,
     plan,
