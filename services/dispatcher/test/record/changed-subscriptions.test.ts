@@ -161,6 +161,8 @@ test('subscriptions as large as the contract allows take no more memory than the
       signatureHeader: textOf(nameCharactersMax),
       headersCiphertext: textOf(Math.ceil((headerBytes * 4) / 3)),
       blockedUntilMs: 0,
+      ordered: false,
+      rateLimit: null,
       active: true,
       deleted: false,
       plan: 'team',
