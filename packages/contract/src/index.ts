@@ -76,7 +76,6 @@ export {
   unmatchableFilters,
 } from './filters.ts';
 export { filtersSchema } from './filters-schema.ts';
-export { IdSet } from './id-set.ts';
 export {
   FORMAT_NAMES,
   type Format,
@@ -85,6 +84,7 @@ export {
   type Interpretation,
   recogniseFormat,
 } from './formats/registry.ts';
+export { IdSet } from './id-set.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
