@@ -81,8 +81,11 @@ export {
   type Format,
   formatByName,
   formatOptionProblems,
+  type FormatInput,
   type Interpretation,
+  type Rendering,
   recogniseFormat,
+  type TargetResponse,
 } from './formats/registry.ts';
 export { IdSet } from './id-set.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
