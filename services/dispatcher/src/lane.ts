@@ -252,8 +252,7 @@ class LanePass {
     const { record, limits } = this.#dispatcher;
     // A delivery without a target is cancelled.
     const target = delivery.target as Target;
-    const reason =
-      target.format === null ? null : await reasonNotToSend(this.#dispatcher, delivery, target);
+    const reason = target.format === null ? null : await reasonNotToSend(this.#dispatcher, delivery, target);
     if (reason !== null) return await this.#cancel({ ...deliveryKeyOf(delivery), reason });
     const result = await attemptQueued(this.#dispatcher, delivery, target, isProbe).catch(
       async (error: unknown) => {
