@@ -77,6 +77,7 @@ export {
 } from './filters.ts';
 export { filtersSchema } from './filters-schema.ts';
 export { IdSet } from './id-set.ts';
+export { interpretResponse, NOT_ACCEPTED } from './formats/interpret.ts';
 export {
   FORMAT_NAMES,
   type Format,
@@ -157,12 +158,14 @@ export {
   PLANS,
   type Plan,
   parseEndpointTest,
+  parseStoredTest,
   parseSubscription,
   SIGNATURE_KEY_TYPES,
   type SignatureKeyType,
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
   type SubscriptionParsing,
+  type TestMessageFields,
   type UrlProblem,
   webhooksUnavailableReason,
 } from './subscriptions.ts';

@@ -1,12 +1,9 @@
 import {
   type Format,
   formatByName,
-  type Interpretation,
   type JobRunEvent,
   type Rendering,
-  type TargetResponse,
 } from '@runhook/contract';
-import type { EgressResult } from '@runhook/egress';
 import type { AttemptableDelivery } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { supersededReason } from './policy/job-alerts.ts';
@@ -15,7 +12,7 @@ import type { Target } from './target.ts';
 /** Fields of a target that determine the body and the meaning of responses. */
 type FormattedTarget = Pick<Target, 'format' | 'formatOptionsCiphertext'>;
 
-/** Returns null for the payload of the contract. Throws for a format of a later release, so that the job is retried. */
+/** Returns null for the payload of the contract. Throws for a format of a later release, whose attempt is made later. */
 export function formatOf({ format: name }: Pick<Target, 'format'>): Format | null {
   if (name === null) return null;
   const format = formatByName(name);
@@ -53,7 +50,7 @@ export async function reasonNotToSend(
   const reason = reasonOfFormat(dispatcher, delivery, target);
   if (reason !== null) return reason;
   const { event, subscriptionId } = delivery;
-  const state = formatOf(target)?.jobState?.(event) ?? null;
+  const state = formatByName(target.format)?.jobState?.(event) ?? null;
   if (state === null) return null;
   const last = await dispatcher.record.loadJobAlert({ subscriptionId, jobId: event.data.jobId });
   return supersededReason(event, state, last);
@@ -88,15 +85,4 @@ export async function noteJobState(
     // The attempt is recorded nevertheless; without this row, a late retry of an older event is not recognised.
     logger.warn({ err, subscriptionId, eventId }, 'the state of a job at its target was not recorded');
   }
-}
-
-/** Returns the meaning of a response for the format; null without a format or a response, and if the status decides. */
-export function interpretResponse(
-  format: Format | null,
-  { response, error }: Pick<EgressResult, 'response' | 'error'>,
-): Interpretation | null {
-  if (format === null || response === null || error !== null) return null;
-  const { statusCode, body, truncated } = response;
-  const received: TargetResponse = { statusCode, body: body.toString('utf8'), isComplete: !truncated };
-  return format.interpret(received);
 }
