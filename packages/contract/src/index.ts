@@ -76,7 +76,6 @@ export {
   unmatchableFilters,
 } from './filters.ts';
 export { filtersSchema } from './filters-schema.ts';
-export { IdSet } from './id-set.ts';
 export { interpretResponse, NOT_ACCEPTED } from './formats/interpret.ts';
 export {
   FORMAT_NAMES,
@@ -89,6 +88,7 @@ export {
   recogniseFormat,
   type TargetResponse,
 } from './formats/registry.ts';
+export { IdSet } from './id-set.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
