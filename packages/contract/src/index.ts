@@ -76,7 +76,7 @@ export {
   unmatchableFilters,
 } from './filters.ts';
 export { filtersSchema } from './filters-schema.ts';
-export { interpretResponse, NOT_ACCEPTED } from './formats/interpret.ts';
+export { interpretTargetResponse, NOT_ACCEPTED } from './formats/interpret.ts';
 export {
   FORMAT_NAMES,
   type Format,

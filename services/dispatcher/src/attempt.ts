@@ -1,7 +1,6 @@
 import {
   attemptsLeft,
   deliveryHeaders,
-  interpretResponse,
   maskHeaders,
   renderPayload,
   secretsAt,
@@ -10,7 +9,7 @@ import {
 import { isPermanentRejection, isStoredEventData } from '@runhook/database';
 import { isBlocked, isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
-import { decryptOptions, formatOf, noteJobState, render } from './format.ts';
+import { decryptOptions, formatOf, interpretResponse, noteJobState, render } from './format.ts';
 import { type Delivery, nextTrigger } from './policy/next-step.ts';
 import type { Lane, LaneOutcome } from './policy/origins.ts';
 import {
@@ -146,10 +145,7 @@ async function send(
   metrics.inFlight.attempts += 1;
   const result = await egress.post({ accountId: event.accountId, url: target.clientUrl, headers, body });
   metrics.inFlight.attempts -= 1;
-  const interpretation =
-    format === null || result.response === null || result.error !== null
-      ? null
-      : interpretResponse(format, result.response);
+  const interpretation = interpretResponse(format, result);
   const byStatus = toAttemptReport(result);
   const report = interpretation === null ? byStatus : toInterpretedReport(byStatus, interpretation);
   const number = delivery.attemptCount + 1;

@@ -1,9 +1,12 @@
 import {
   type Format,
   formatByName,
+  type Interpretation,
+  interpretTargetResponse,
   type JobRunEvent,
   type Rendering,
 } from '@runhook/contract';
+import type { EgressResult } from '@runhook/egress';
 import type { AttemptableDelivery } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { supersededReason } from './policy/job-alerts.ts';
@@ -85,4 +88,13 @@ export async function noteJobState(
     // The attempt is recorded nevertheless; without this row, a late retry of an older event is not recognised.
     logger.warn({ err, subscriptionId, eventId }, 'the state of a job at its target was not recorded');
   }
+}
+
+/** Returns the meaning of a response for the format; null without a format or a response, and if the status decides. */
+export function interpretResponse(
+  format: Format | null,
+  { response, error }: Pick<EgressResult, 'response' | 'error'>,
+): Interpretation | null {
+  if (format === null || response === null || error !== null) return null;
+  return interpretTargetResponse(format, response);
 }

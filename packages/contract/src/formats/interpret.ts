@@ -5,7 +5,7 @@ import type { Format, Interpretation } from './format.ts';
 export const NOT_ACCEPTED = 'not_accepted';
 
 /** Returns the meaning of a complete or cut-off response for the format; null if its status decides. */
-export function interpretResponse(
+export function interpretTargetResponse(
   format: Format,
   { statusCode, body, truncated }: { statusCode: number; body: Buffer; truncated: boolean },
 ): Interpretation | null {

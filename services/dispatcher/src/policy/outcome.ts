@@ -5,7 +5,7 @@ import type { EgressResult } from '@runhook/egress';
 export type Outcome =
   | { kind: 'delivered' }
   | { kind: 'retry'; delayMs: number }
-  | { kind: 'failed'; reason: string; /** Whether the webhook must be deactivated. */ isAddressGone?: true };
+  | { kind: 'failed'; reason: string };
 
 /** Result of an attempt, as the delivery log stores it. */
 export interface AttemptReport {
@@ -52,7 +52,7 @@ export function decideOutcome(
   if (report.error === null) return { kind: 'delivered' };
   if (interpretation?.result === 'failed' || interpretation?.result === 'failed_and_off') {
     const reason = `Not retried, because a retry would fail as well: ${report.error.message}`;
-    return { kind: 'failed', reason, ...(interpretation.result === 'failed_and_off' && { isAddressGone: true }) };
+    return { kind: 'failed', reason };
   }
   const delayMs = retryDelayMs(policy, progress, random);
   if (delayMs !== null) return { kind: 'retry', delayMs };

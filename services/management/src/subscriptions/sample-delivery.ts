@@ -1,7 +1,7 @@
 import {
   deliveryHeaders,
   type Format,
-  interpretResponse,
+  interpretTargetResponse,
   type JobRunEvent,
   type LoggedRequest,
   MASK,
@@ -125,7 +125,7 @@ function verificationOf(
     };
   }
   const { statusCode } = response;
-  const interpretation = format === null ? null : interpretResponse(format, response);
+  const interpretation = format === null ? null : interpretTargetResponse(format, response);
   const is2xx = statusCode >= 200 && statusCode < 300;
   const isDelivered = interpretation === null ? is2xx : interpretation.result === 'delivered';
   return {
