@@ -21,8 +21,8 @@ export interface DeliveryOptions {
 
 const RUN_STATUSES = { running: 3, success: 10, errored: 20 } as const;
 
-/** Options of the commands that create or change a webhook. Returns new objects, because commander modifies them. */
-export function deliveryOptions(): Option[] {
+/** Options of a format; returns new objects. */
+export function formatOptions(): Option[] {
   return [
     choice('--format <format>', 'format of the body', FORMAT_NAMES),
     repeatable(
@@ -30,6 +30,13 @@ export function deliveryOptions(): Option[] {
       'option of the format; the value may be @ and a file; may be repeated',
       parseFormatOption,
     ),
+  ];
+}
+
+/** Options of the commands that create or change a webhook. Returns new objects, because commander modifies them. */
+export function deliveryOptions(): Option[] {
+  return [
+    ...formatOptions(),
     repeatable('--run-status <status>', 'only events of this status; may be repeated', parseRunStatus),
     repeatable('--environment <id>', 'only events of this environment; may be repeated', parsers.id),
     repeatable('--project <id>', 'only events of this project; may be repeated', parsers.id),

@@ -11,7 +11,7 @@ import {
   UsageError,
 } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
-import { parseLabel } from './webhook-options.ts';
+import { formatOptions, parseLabel } from './webhook-options.ts';
 import {
   type EventType,
   eventType,
@@ -94,21 +94,49 @@ const get: Command<ConnectionOptions> = {
   },
 };
 
-const test: Command<ConnectionOptions & { type?: (typeof EVENT_TYPES)[number] }> = {
+interface TestOptions extends ConnectionOptions {
+  type?: (typeof EVENT_TYPES)[number];
+  event?: string;
+  format?: string;
+  formatOption?: [name: string, value: string][];
+}
+
+const test: Command<TestOptions> = {
   name: 'test',
-  summary: 'send a signed sample from the service to the endpoint',
+  summary: 'send a signed sample or a past event from the service to the endpoint',
   description:
-    'The service sends a sample to the endpoint of the webhook. Shows the response, and exits with 1 unless it was a 2xx.',
+    'The service sends a sample or a past event to the endpoint of the webhook, in its format or another one. Shows the response, and exits with 1 unless the endpoint accepted it.',
   arguments: [WEBHOOK_ARGUMENT],
-  options: [choice('--type <type>', 'event type of the sample', EVENT_TYPES), ...connectionOptions()],
-  examples: ['webhooks test "Production pager" --type job.run.errored'],
-  async run(context, { type, ...connection }, [reference = '']) {
+  options: [
+    choice('--type <type>', 'event type of the sample', EVENT_TYPES),
+    option('--event <id>', 'id of the event to send instead of a sample'),
+    ...formatOptions(),
+    ...connectionOptions(),
+  ],
+  examples: [
+    'webhooks test "Production pager" --type job.run.errored',
+    'webhooks test "Chat" --event wev_… --format slack',
+  ],
+  async run(context, { type, event, format, formatOption: options, ...connection }, [reference = '']) {
     const client = await connect(context.env, connection);
     const { id, client_url: url } = await resolveWebhook(client, reference);
-    const verification = await client.get(`${WEBHOOK_PATH}/test`, {
-      path: { webhook_id: id },
-      query: { ...(type !== undefined && { event_type: type }), include: 'exchange,error_code' },
-    });
+    const path = { webhook_id: id };
+    const eventType = type !== undefined && { event_type: type };
+    const isSample = event === undefined && format === undefined && options === undefined;
+    const verification = isSample
+      ? await client.get(`${WEBHOOK_PATH}/test`, {
+          path,
+          query: { ...eventType, include: 'exchange,error_code' },
+        })
+      : await client.post(`${WEBHOOK_PATH}/test`, {
+          path,
+          body: {
+            ...eventType,
+            ...(event !== undefined && { event_id: event }),
+            ...(format !== undefined && { format }),
+            ...(options !== undefined && { format_options: Object.fromEntries(options) }),
+          },
+        });
     const { verification_error: problem, verification_status_code: status, exchange } = verification;
     const durationText = exchange === undefined ? '' : ` in ${exchange.duration_ms} ms`;
     await context.writeResult(

@@ -176,7 +176,7 @@ async function send(
       requestHeaders: maskHeaders(headers),
       response: response && toLoggedResponse(response, { headers, customHeaders, hmacSecrets, options }),
       timings: result.timings,
-      format: format?.name ?? null,
+      ...(format !== null && { format: format.name }),
       status: outcome.kind === 'retry' ? 'pending' : outcome.kind,
       reason: outcome.kind === 'failed' ? outcome.reason : null,
       nextDelayMs: outcome.kind === 'retry' ? outcome.delayMs : null,

@@ -1,4 +1,4 @@
-import { attemptsLeft, type CycleProgress, type Interpretation } from '@runhook/contract';
+import { attemptsLeft, type CycleProgress, type Interpretation, NOT_ACCEPTED } from '@runhook/contract';
 import type { EgressResult } from '@runhook/egress';
 import { httpDateMs } from './http-date.ts';
 
@@ -37,9 +37,6 @@ export function toInterpretedReport(report: AttemptReport, interpretation: Inter
   const code = report.error?.code ?? NOT_ACCEPTED;
   return { httpStatusCode, error: { code, message: interpretation.message } };
 }
-
-/** Error code of a 2xx that is a failure for the format of the webhook. */
-const NOT_ACCEPTED = 'not_accepted';
 
 /**
  * @param progress progress of the delivery, this attempt included
