@@ -367,7 +367,9 @@ function goldenMessages(format) {
   const input = {
     subscription: SUBSCRIPTION,
     consoleUrl: 'https://runhook.example',
-    options: Object.fromEntries(Object.keys(format.options).map((name) => [name, '0123456789abcdef'.repeat(2)])),
+    options: Object.fromEntries(
+      Object.keys(format.options).map((name) => [name, '0123456789abcdef'.repeat(2)]),
+    ),
   };
   const messages = events.map((event) => {
     const { body, nothing } = format.render({ event, ...input });
@@ -406,8 +408,6 @@ for (const [name, content] of files) {
     writeFileSync(path, text);
     continue;
   }
-  process.stderr.write(
-    `packages/contract/${name} differs from the output of npm run build -- golden\n`,
-  );
+  process.stderr.write(`packages/contract/${name} differs from the output of npm run build -- golden\n`);
   process.exitCode = 1;
 }

@@ -178,7 +178,7 @@ const create: Command<CreateOptions> = {
 interface TestOptions extends ConnectionOptions {
   type?: (typeof EVENT_TYPES)[number];
   event?: string;
-  format?: string;
+  format?: NonNullable<Schemas['StoredTest']['format']>;
   formatOption?: [name: string, value: string][];
 }
 

@@ -37,7 +37,12 @@ export function render(
   options: Record<string, string>,
   { event, subscriptionId, webhookName }: AttemptableDelivery,
 ): Rendering {
-  return format.render({ event, subscription: { id: subscriptionId, name: webhookName }, consoleUrl, options });
+  return format.render({
+    event,
+    subscription: { id: subscriptionId, name: webhookName },
+    consoleUrl,
+    options,
+  });
 }
 
 /**
