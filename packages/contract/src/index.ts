@@ -5,6 +5,7 @@ export {
   headerBytes,
   MASK,
 } from './delivery-headers.ts';
+export { FORMAT_OPTION_NAME, LABEL_KEY, OPTION_LIMITS } from './delivery-options.ts';
 export {
   EVENT_LIMITS,
   type EventDefaults,
@@ -57,6 +58,37 @@ export {
   toProblems,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
+export {
+  type EventFilters,
+  type EventFiltersView,
+  type EventMatch,
+  type EventSelection,
+  eventMatches,
+  FILTER_LIMITS,
+  FILTER_NAMES,
+  FILTER_RUN_STATUSES,
+  type FilterSets,
+  filterSets,
+  filtersView,
+  type MatchedEvent,
+  MISMATCHES,
+  type Mismatch,
+  unmatchableFilters,
+} from './filters.ts';
+export { filtersSchema } from './filters-schema.ts';
+export { interpretTargetResponse, NOT_ACCEPTED } from './formats/interpret.ts';
+export {
+  FORMAT_NAMES,
+  type Format,
+  type FormatInput,
+  formatByName,
+  formatOptionProblems,
+  type Interpretation,
+  type Rendering,
+  recogniseFormat,
+  type TargetResponse,
+} from './formats/registry.ts';
+export { IdSet } from './id-set.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
@@ -126,13 +158,14 @@ export {
   PLANS,
   type Plan,
   parseEndpointTest,
+  parseStoredTest,
   parseSubscription,
   SIGNATURE_KEY_TYPES,
   type SignatureKeyType,
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
   type SubscriptionParsing,
-  subscriptionMatches,
+  type TestMessageFields,
   type UrlProblem,
   webhooksUnavailableReason,
 } from './subscriptions.ts';

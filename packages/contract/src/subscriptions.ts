@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { headersSchema, signatureHeaderSchema } from './delivery-headers.ts';
+import { flagSchema, formatOptionsSchema, labelsSchema, rateLimitSchema } from './delivery-options.ts';
 import { EVENT_TYPES, type EventType } from './event-types.ts';
 import {
   configuredText,
@@ -10,6 +11,9 @@ import {
   toProblems,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
+import type { EventFilters } from './filters.ts';
+import { filtersSchema } from './filters-schema.ts';
+import { FORMAT_NAMES, FORMATS, formatByName } from './formats/registry.ts';
 import { HMAC_SECRET_PATTERN } from './signing.ts';
 
 /** Event type of a test that names none. */
@@ -46,6 +50,16 @@ export interface SubscriptionFields {
   headers?: Record<string, string> | null | undefined;
   /** Undefined if the request omitted it: the key pair is unchanged. Null: none. */
   signature_key?: SignatureKeyType | null | undefined;
+  /** Undefined, here and below: the stored value is unchanged. Null: none; the default format is null. */
+  format?: string | null | undefined;
+  /** `***` stands for the stored value of an option. */
+  format_options?: Record<string, string> | null | undefined;
+  filters?: EventFilters | null | undefined;
+  ordered?: boolean | null | undefined;
+  /** Requests per second. */
+  rate_limit?: number | null | undefined;
+  labels?: Record<string, string> | null | undefined;
+  deactivate_on_410?: boolean | null | undefined;
 }
 
 /** Completes "client_url …" with the problem, or returns null. Implemented by packages/egress, which also sends. */
@@ -63,10 +77,21 @@ export function parseSubscription(body: unknown, urlProblem: UrlProblem): Subscr
   return error ? { problems: toProblems(error, 'body') } : { fields: value };
 }
 
-/** The body of a test of an endpoint that is not stored (docs/contract.md#test-endpoint), with defaults filled in. */
-export interface EndpointTestFields {
-  client_url: string;
+/** What a test sends (docs/contract.md#test-endpoint), with defaults filled in. */
+export interface TestMessageFields {
+  /** Type of the sample. */
   event_type: EventType;
+  /** An event of the account to send instead of a sample; null or undefined for the sample. */
+  event_id?: string | null | undefined;
+  /** Undefined for a stored subscription: its format. Null: the payload of the contract. */
+  format?: string | null | undefined;
+  /** `***` stands for the stored value of an option. */
+  format_options?: Record<string, string> | null | undefined;
+}
+
+/** The body of a test of an endpoint that is not stored. */
+export interface EndpointTestFields extends TestMessageFields {
+  client_url: string;
   /** Value of `webhookName` in the sample. */
   name: string;
   /** Undefined if the request omitted it: a secret is generated for this call. */
@@ -84,6 +109,14 @@ export function parseEndpointTest(body: unknown, urlProblem: UrlProblem): Endpoi
   const { value, error } = endpointTestSchema
     .required()
     .validate(body, { ...VALIDATION_OPTIONS, context: { urlProblem } });
+  return error ? { problems: toProblems(error, 'body') } : { fields: value };
+}
+
+/** Parses the body of a test of a stored subscription, which may be absent; unknown fields are ignored. */
+export function parseStoredTest(
+  body: unknown,
+): { fields: TestMessageFields; problems?: never } | { fields?: never; problems: Problem[] } {
+  const { value, error } = storedTestSchema.validate(body ?? {}, VALIDATION_OPTIONS);
   return error ? { problems: toProblems(error, 'body') } : { fields: value };
 }
 
@@ -117,13 +150,29 @@ const schema = Joi.object<SubscriptionFields>({
   signature_header: signatureHeaderSchema,
   headers: headersSchema,
   signature_key: Joi.any().custom(readSignatureKey),
+  format: Joi.any().custom(readFormat),
+  format_options: formatOptionsSchema,
+  filters: filtersSchema,
+  ordered: flagSchema,
+  rate_limit: rateLimitSchema,
+  labels: labelsSchema,
+  deactivate_on_410: flagSchema,
 });
 
-const endpointTestSchema = Joi.object<EndpointTestFields>({
-  client_url: clientUrlSchema,
+const testMessage = {
   event_type: Joi.string()
     .valid(...EVENT_TYPES)
     .default(DEFAULT_TEST_EVENT_TYPE),
+  event_id: Joi.string().allow(null),
+  format: Joi.any().custom(readFormat),
+  format_options: formatOptionsSchema,
+};
+
+const storedTestSchema = Joi.object<TestMessageFields>(testMessage);
+
+const endpointTestSchema = Joi.object<EndpointTestFields>({
+  client_url: clientUrlSchema,
+  ...testMessage,
   name: nameSchema.allow('', null).empty(['', null]).default('Not saved yet'),
   hmac_secret: Joi.string()
     .pattern(HMAC_SECRET_PATTERN)
@@ -145,6 +194,13 @@ function readSignatureKey(value: unknown, helpers: Joi.CustomHelpers): unknown {
   return type ?? helpers.message({ custom: `{{#label}} must be ${SIGNATURE_KEY_TYPES.join(', ')} or null` });
 }
 
+/** Yields null for the default format. */
+function readFormat(value: unknown, helpers: Joi.CustomHelpers): unknown {
+  if (value === null || value === FORMATS[0].name) return null;
+  if (typeof value === 'string' && formatByName(value) !== null) return value;
+  return helpers.message({ custom: `{{#label}} must be ${FORMAT_NAMES.join(', ')} or null` });
+}
+
 /** Accepts an array of integers and digit strings, a single one of either, or null for all jobs. */
 function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
   const items = value === null ? [] : Array.isArray(value) ? value : [value];
@@ -163,25 +219,6 @@ function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
     });
   }
   return unique;
-}
-
-/**
- * Whether a subscription matches an event: its event types include the event's, and its job list includes the job or is
- * empty, which means all jobs of the account (docs/contract.md#events). An inactive subscription matches no event.
- */
-export function subscriptionMatches(
-  subscription: {
-    active: boolean;
-    eventTypes: readonly string[];
-    jobIds: Pick<ReadonlySet<string>, 'size' | 'has'>;
-  },
-  event: { eventType: EventType; jobId: string },
-): boolean {
-  return (
-    subscription.active &&
-    subscription.eventTypes.includes(event.eventType) &&
-    (subscription.jobIds.size === 0 || subscription.jobIds.has(event.jobId))
-  );
 }
 
 export const PLANS = ['free', 'developer', 'team', 'enterprise'] as const;

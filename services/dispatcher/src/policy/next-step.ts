@@ -1,13 +1,15 @@
 import {
   type Deployment,
   type EventType,
+  eventMatches,
+  type FilterSets,
+  formatByName,
+  type IdSet,
   type JobRunEvent,
   type Plan,
-  subscriptionMatches,
   webhooksUnavailableReason,
 } from '@runhook/contract';
 import type { Target } from '../target.ts';
-import type { JobIds } from './job-ids.ts';
 
 /** An account with its active subscriptions, as last read. */
 export interface AccountSubscriptions {
@@ -25,7 +27,9 @@ export interface CachedSubscription {
   versionedId: string;
   name: string;
   eventTypes: readonly EventType[];
-  jobIds: JobIds;
+  jobIds: IdSet;
+  /** Null for a subscription without filters. */
+  filters: FilterSets | null;
   /**
    * Whether the account has too many deferred deliveries, and this lane at least an equal share of the limit
    * (maintenance/pending-limit.ts). A new delivery without a slot is then cancelled.
@@ -37,9 +41,9 @@ export interface CachedSubscription {
 /** Returns the subscriptions that match an event of the account; none if its plan or deployment has no webhooks. */
 export function matchSubscriptions(account: AccountSubscriptions, event: JobRunEvent): CachedSubscription[] {
   if (webhooksUnavailableReason(account) !== null) return [];
-  const { eventType, data } = event;
-  return account.subscriptions.filter(({ eventTypes, jobIds }) =>
-    subscriptionMatches({ active: true, eventTypes, jobIds }, { eventType, jobId: data.jobId }),
+  return account.subscriptions.filter(
+    ({ eventTypes, jobIds, filters }) =>
+      eventMatches({ active: true, eventTypes, jobIds, filters }, event).matches,
   );
 }
 
@@ -107,6 +111,32 @@ export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: num
   const earlyMs = (delivery.nextAttemptAtMs ?? 0) - nowMs;
   if (earlyMs > CLOCK_TOLERANCE_MS) return { kind: 'wait', delayMs: earlyMs };
   return { kind: 'attempt', target };
+}
+
+/** Fields of a target that decide whether the job of the lane makes its attempts. */
+type LaneOptions = Pick<Target, 'ordered' | 'rateLimit' | 'format'>;
+
+/** Whether only the job of its lane makes automatic attempts at the target, because it keeps their order or their rate. */
+export function isLaneOnly({ ordered, rateLimit, format }: LaneOptions): boolean {
+  return ordered || rateLimit !== null || needsLane(format);
+}
+
+/** Whether the target tracks jobs, so that events of one job must be sent one after another. */
+export function tracksJobs(format: string | null): boolean {
+  return format !== null && formatByName(format)?.jobState !== undefined;
+}
+
+/** Attempts in a format of a later release fail: in their lane, they do not concern the other webhooks of the event. */
+function needsLane(format: string | null): boolean {
+  return format !== null && (tracksJobs(format) || formatByName(format) === null);
+}
+
+/**
+ * Whether the job of the lane must make the next attempt. Redeliveries and recoveries need not wait for other deliveries
+ * of their run, but count for the rate, and must not overtake another event of their job.
+ */
+export function mustUseLane({ trigger }: Pick<Delivery, 'trigger'>, target: LaneOptions): boolean {
+  return target.rateLimit !== null || needsLane(target.format) || (target.ordered && trigger === 'automatic');
 }
 
 /** Returns the reason why nothing may be sent to the target, null when it may. A null target is a deleted subscription. */

@@ -1,7 +1,6 @@
-import type { EventType } from '@runhook/contract';
+import { type EventFilters, type EventType, filterSets, IdSet } from '@runhook/contract';
 import { type Queryable, runStatement } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
-import { JobIds } from '../policy/job-ids.ts';
 import type { AccountSubscriptions, CachedSubscription } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, toTarget } from '../target.ts';
 
@@ -50,11 +49,12 @@ interface SubscriptionRow extends TargetRow {
   event_types: EventType[];
   /** An array in PostgreSQL's text form. */
   job_ids: string;
+  filters: EventFilters | null;
   full: boolean;
 }
 
 const SELECT_SUBSCRIPTIONS = `
-  SELECT s.id, ${VERSIONED_ID} AS versioned_id, s.name, s.event_types, s.job_ids::text AS job_ids,
+  SELECT s.id, ${VERSIONED_ID} AS versioned_id, s.name, s.event_types, s.job_ids::text AS job_ids, s.filters,
     s.lane_full_since IS NOT NULL AS full, ${TARGET_COLUMNS}
   FROM subscriptions s JOIN accounts a ON a.id = s.account_id
   WHERE s.id = ANY($1::text[]) AND ${IS_ACTIVE}`;
@@ -75,8 +75,9 @@ export async function loadSubscriptions(
     const { id, versioned_id: versionedId, name, event_types: eventTypes, full: isFull } = row;
     const target = toTarget(row);
     if (target === null) continue;
-    const jobIds = new JobIds(row.job_ids);
-    subscriptions.set(id, { id, versionedId, name, eventTypes, jobIds, isFull, target });
+    const jobIds = IdSet.fromArrayText(row.job_ids);
+    const filters = filterSets(row.filters);
+    subscriptions.set(id, { id, versionedId, name, eventTypes, jobIds, filters, isFull, target });
   }
   return ids.map((id) => subscriptions.get(id) ?? null);
 }
@@ -87,8 +88,9 @@ const OBJECT_BYTES = 400;
 /** Returns an upper estimate of the memory of a cached account: two bytes for each character. */
 export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'subscriptions'>): number {
   let bytes = OBJECT_BYTES;
-  for (const { id, versionedId, name, jobIds, target } of subscriptions) {
+  for (const { id, versionedId, name, jobIds, filters, target } of subscriptions) {
     const { clientUrl, endpoint, secret, signatureKey, signatureHeader, headersCiphertext } = target;
+    const { format, formatOptionsCiphertext, updatedAt } = target;
     const texts = [
       id,
       versionedId,
@@ -101,8 +103,11 @@ export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'sub
       signatureKey?.rotation?.next,
       signatureHeader,
       headersCiphertext,
+      format,
+      formatOptionsCiphertext,
+      updatedAt,
     ];
-    bytes += OBJECT_BYTES + jobIds.bytes;
+    bytes += OBJECT_BYTES + jobIds.bytes + (filters === null ? 0 : OBJECT_BYTES + filters.bytes);
     for (const text of texts) bytes += 2 * (text?.length ?? 0);
   }
   return bytes;
