@@ -253,7 +253,7 @@ export function createEndpoints(
       logger,
       enqueueTimeoutMs: timeouts.queueMs,
     }),
-    ...recoveryEndpoints({ prisma }),
+    ...recoveryEndpoints({ prisma, pool }),
     statisticsEndpoint({ prisma, reads }),
     ratesEndpoint({ prisma, reads }),
     incidentsEndpoint({ prisma, reads }),
