@@ -13,6 +13,7 @@ import {
   UsageError,
 } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
+import { recover } from './recover.ts';
 
 const WEBHOOKS_PATH = '/api/v3/accounts/{account_id}/webhooks';
 const WEBHOOK_PATH = `${WEBHOOKS_PATH}/subscription/{webhook_id}` as const;
@@ -268,6 +269,6 @@ const remove: Command<ConnectionOptions & { yes?: true }> = {
 
 export const webhooksGroup: CommandGroup = {
   name: 'webhooks',
-  summary: 'list, get, create, test, rotate-secret, rotate-signature-key, delete',
-  commands: [list, get, create, test, rotate, rotateKey, remove] as Command[],
+  summary: 'list, get, create, test, recover, rotate-secret, rotate-signature-key, delete',
+  commands: [list, get, create, test, recover, rotate, rotateKey, remove] as Command[],
 };
