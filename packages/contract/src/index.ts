@@ -5,6 +5,7 @@ export {
   headerBytes,
   MASK,
 } from './delivery-headers.ts';
+export { FORMAT_OPTION_NAME, LABEL_KEY, OPTION_LIMITS } from './delivery-options.ts';
 export {
   EVENT_LIMITS,
   type EventDefaults,
@@ -75,6 +76,17 @@ export {
   unmatchableFilters,
 } from './filters.ts';
 export { filtersSchema } from './filters-schema.ts';
+export {
+  FORMAT_NAMES,
+  type Format,
+  formatByName,
+  formatOptionProblems,
+  type FormatInput,
+  type Interpretation,
+  type Rendering,
+  recogniseFormat,
+  type TargetResponse,
+} from './formats/registry.ts';
 export { IdSet } from './id-set.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';

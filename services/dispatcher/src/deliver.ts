@@ -2,8 +2,9 @@ import type { DeliveryJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import { deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import { reasonOfFormat } from './format.ts';
 import { attemptQueued, wakeLane } from './lane.ts';
-import { nextStep, nextTrigger } from './policy/next-step.ts';
+import { type Delivery, mustUseLane, nextStep, nextTrigger } from './policy/next-step.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
 
 /** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
@@ -25,7 +26,7 @@ export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<Deliv
 }
 
 async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
-  const { record, metrics, logger, clock, stopping } = dispatcher;
+  const { record, limits, metrics, logger, clock, stopping } = dispatcher;
   const { deliveryId, accountId = await record.loadAccountId(job) } = job;
   const delivery = accountId === null ? null : await record.loadDelivery({ deliveryId, accountId });
   const step = nextStep(delivery, job.cycle, clock.nowMs());
@@ -33,26 +34,41 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   if (!delivery) logger.warn({ deliveryId }, 'dropped the job of a delivery without a row');
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
   if (step.kind === 'wait') return { kind: 'reschedule', delayMs: step.delayMs };
-  if (step.kind === 'cancel') {
-    await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: step.reason });
+  const reason =
+    step.kind === 'cancel'
+      ? step.reason
+      : step.target.format === null
+        ? null
+        : reasonOfFormat(dispatcher, delivery, step.target);
+  if (step.kind === 'cancel' || reason !== null) {
+    await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: reason ?? '' });
     metrics.completed.cancelled.inc();
     return { kind: 'done' };
   }
   throwIfStopping(stopping);
+  if (mustUseLane(delivery, step.target)) {
+    limits.update(laneOf(dispatcher, delivery, step.target));
+    return await deferToLane(dispatcher, delivery);
+  }
   const isRedelivery = nextTrigger(delivery) === 'manual' && !delivery.isRecovered;
   const result = await attemptQueued(dispatcher, delivery, step.target, isRedelivery);
   if (result === null) {
     // In its lane, a redelivery would wait for the end of the block.
     if (isRedelivery && laneOf(dispatcher, delivery, step.target).blockedMs > 0)
       return { kind: 'reschedule', delayMs: REDELIVERY_GAP_MS };
-    await record.defer(deliveryKeyOf(delivery));
-    wakeLane(dispatcher, delivery);
     metrics.retriesDeferred.inc();
-    return { kind: 'done' };
+    return await deferToLane(dispatcher, delivery);
   }
   const isRecorded = await logAttempt(dispatcher, delivery, result.record);
   const { outcome } = result;
   return isRecorded && outcome.kind === 'retry'
     ? { kind: 'reschedule', delayMs: outcome.delayMs }
     : { kind: 'done' };
+}
+
+/** Leaves the next attempt to the job of the lane. */
+async function deferToLane(dispatcher: Dispatcher, delivery: Delivery): Promise<DeliverResult> {
+  await dispatcher.record.defer(deliveryKeyOf(delivery));
+  wakeLane(dispatcher, delivery);
+  return { kind: 'done' };
 }

@@ -1,7 +1,9 @@
 import { type RotatingSecret, rotatingSecret, type SubscriptionFields } from '@runhook/contract';
 import { containsText, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import type { HeaderColumns } from './custom-headers.ts';
+import type { OptionColumns } from './delivery-options.ts';
 import { columnsOf, SUBSCRIPTION_COLUMNS, type SubscriptionRow } from './fields.ts';
+import type { LabelFilter } from './label-filters.ts';
 import type { SignatureKeyColumns } from './signature-key.ts';
 
 /** Identifies a subscription of an account. Deleted ones and those of other accounts are not found. */
@@ -18,15 +20,19 @@ const WITH_SECRET = {
   nextSignatureKeyCiphertext: true,
   secretGeneration: true,
   headersCiphertext: true,
+  formatOptionsCiphertext: true,
 } satisfies Prisma.SubscriptionSelect;
 
 export type SubscriptionWithSecret = Prisma.SubscriptionGetPayload<{ select: typeof WITH_SECRET }>;
+
+/** Columns that are derived from the request and the stored row. */
+export type DerivedColumns = HeaderColumns & SignatureKeyColumns & OptionColumns;
 
 export async function insertSubscription(
   transaction: Prisma.TransactionClient,
   subscription: SubscriptionKey & {
     fields: SubscriptionFields;
-    columns: HeaderColumns & SignatureKeyColumns;
+    columns: DerivedColumns;
     hmacSecretCiphertext: string;
   },
 ): Promise<SubscriptionRow> {
@@ -71,6 +77,10 @@ export interface SubscriptionFilters {
   failing: boolean | null;
   /** Matches a part of the name, endpoint or description, or the complete id. */
   search: string | null;
+  /** Matches subscriptions that have any of these. */
+  eventTypes: readonly string[] | null;
+  /** Matches subscriptions that have all of these. */
+  labels: readonly LabelFilter[];
 }
 
 /** Sort orders of the list; equal rows are sorted newest first. */
@@ -119,8 +129,11 @@ export async function countSubscriptions(
   return await prisma.subscription.count({ where: { accountId: BigInt(accountId), deletedAt: null } });
 }
 
-function filterConditions({ active, failing, search }: SubscriptionFilters): Prisma.SubscriptionWhereInput {
+function filterConditions(filters: SubscriptionFilters): Prisma.SubscriptionWhereInput {
+  const { active, failing, search, eventTypes, labels } = filters;
   return {
+    ...(eventTypes !== null && { eventTypes: { hasSome: [...eventTypes] } }),
+    ...(labels.length > 0 && { AND: labels.map(labelCondition) }),
     ...(active !== null && { active }),
     ...(failing !== null && { failingSince: failing ? { not: null } : null }),
     ...(search !== null && {
@@ -134,6 +147,11 @@ function filterConditions({ active, failing, search }: SubscriptionFilters): Pri
   };
 }
 
+/** A label without a value matches any value: all of them are texts. */
+function labelCondition({ key, value }: LabelFilter): Prisma.SubscriptionWhereInput {
+  return { labels: value === null ? { path: [key], string_contains: '' } : { path: [key], equals: value } };
+}
+
 /**
  * Replaces the fields in one statement. An undefined `active` keeps the stored value, but a new `client_url`
  * reactivates a subscription that failures deactivated. Returns null if the subscription does not exist, or if the
@@ -144,14 +162,15 @@ export async function updateSubscription(
   transaction: Prisma.TransactionClient,
   storedRow: SubscriptionWithSecret,
   fields: SubscriptionFields,
-  columns: HeaderColumns & SignatureKeyColumns,
+  columns: DerivedColumns,
   isConditional: boolean,
 ): Promise<SubscriptionRow | null> {
   // A new endpoint reactivates a subscription that failures deactivated, unless the request sets `active`.
   const isReactivated = storedRow.deactivateReason !== null && fields.client_url !== storedRow.clientUrl;
   const active = fields.active ?? (isReactivated ? true : undefined);
   const { id, accountId, clientUrl, signatureHeader, headersCiphertext, updatedAtMicros } = storedRow;
-  const { signaturePublicKey, nextSignaturePublicKey } = storedRow;
+  const { signaturePublicKey, nextSignaturePublicKey, format, formatOptionsCiphertext } = storedRow;
+  const hasStoredValues = headersCiphertext !== null || formatOptionsCiphertext !== null;
   const [row] = await transaction.subscription.updateManyAndReturn({
     where: {
       ...notDeleted({ id, accountId: Number(accountId) }),
@@ -159,8 +178,10 @@ export async function updateSubscription(
       headersCiphertext,
       signaturePublicKey,
       nextSignaturePublicKey,
+      format,
+      formatOptionsCiphertext,
       // Stored values must not be sent to another endpoint.
-      ...(headersCiphertext !== null && { clientUrl }),
+      ...(hasStoredValues && { clientUrl }),
       ...(isConditional && { updatedAtMicros }),
     },
     data: {
@@ -214,8 +235,34 @@ export async function missingJobIds(
     },
     select: { id: true },
   });
-  const found = new Set(jobs.map(({ id }) => Number(id)));
-  return jobIds.filter((id) => !found.has(id));
+  return withoutFound(jobIds, jobs);
+}
+
+/** Returns the ids that are not environments of the account, in input order. */
+export async function missingEnvironmentIds(
+  prisma: PrismaClient,
+  accountId: number,
+  ids: readonly number[],
+): Promise<number[]> {
+  if (ids.length === 0) return [];
+  const where = { accountId: BigInt(accountId), id: { in: ids.map(BigInt) } };
+  return withoutFound(ids, await prisma.environment.findMany({ where, select: { id: true } }));
+}
+
+/** Returns the ids that are not projects of the account, in input order. */
+export async function missingProjectIds(
+  prisma: PrismaClient,
+  accountId: number,
+  ids: readonly number[],
+): Promise<number[]> {
+  if (ids.length === 0) return [];
+  const where = { accountId: BigInt(accountId), id: { in: ids.map(BigInt) } };
+  return withoutFound(ids, await prisma.project.findMany({ where, select: { id: true } }));
+}
+
+function withoutFound(ids: readonly number[], rows: readonly { id: bigint }[]): number[] {
+  const found = new Set(rows.map(({ id }) => Number(id)));
+  return ids.filter((id) => !found.has(id));
 }
 
 function notDeleted({ id, accountId }: SubscriptionKey) {
