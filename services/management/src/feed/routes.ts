@@ -1,6 +1,6 @@
-import { type JobRunEvent, renderPayload, subscriptionMatches } from '@runhook/contract';
+import { type EventFilters, eventMatches, filterSets, type JobRunEvent, renderPayload } from '@runhook/contract';
 import type { Queryable } from '@runhook/database';
-import type { PrismaClient } from '@runhook/database/prisma';
+import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import type { EndpointResponse } from '../http/envelope.ts';
 import { ConflictError, GoneError } from '../http/errors.ts';
@@ -12,8 +12,7 @@ import {
   LIMIT_MAX,
   QueryReader,
 } from '../http/query-parameters.ts';
-import { requireSubscription, SUBSCRIPTION_PATH } from '../subscriptions/require-subscription.ts';
-import type { SubscriptionRow } from '../subscriptions/fields.ts';
+import { SUBSCRIPTION_PATH, subscriptionKey, subscriptionNotFound } from '../subscriptions/require-subscription.ts';
 import { FEED_START, type FeedCursor, type FeedPosition, formatCursor, parseCursor, resolveCursor } from './cursor.ts';
 import { type FeedPage, readFeedPage } from './page.ts';
 import type { FeedState, FeedStateReader } from './state.ts';
@@ -63,7 +62,10 @@ export function feedEndpoint(deps: FeedDependencies): AccountEndpoint {
     async handle(request) {
       const { account, query, isHead } = request;
       const { after, limit, waitSeconds } = readParameters(query);
-      const row = await requireSubscription(prisma, request);
+      const { id, accountId } = subscriptionKey(request);
+      const where = { id, accountId: BigInt(accountId), deletedAt: null };
+      const row = await prisma.subscription.findFirst({ where, select: SELECTED });
+      if (!row) throw subscriptionNotFound();
       if (!row.active) throw new ConflictError(INACTIVE_MESSAGE);
       const state = await deps.state.read(account.id);
       const from = startOf(after, state, deps.retentionDays);
@@ -111,12 +113,22 @@ function startOf(after: FeedCursor | typeof LATEST | '' | null, state: FeedState
   throw new GoneError(`${result.gone} Continue with the next_after of this response; events may repeat.`, data);
 }
 
+const SELECTED = {
+  id: true,
+  name: true,
+  active: true,
+  eventTypes: true,
+  jobIds: true,
+  filters: true,
+} satisfies Prisma.SubscriptionSelect;
+
 /** Returns the function that makes the payloads of the events that match the webhook. */
-function payloads({ id, name, eventTypes, jobIds }: SubscriptionRow) {
-  const subscription = { active: true, eventTypes, jobIds: new Set(jobIds.map(String)) };
+function payloads(row: Prisma.SubscriptionGetPayload<{ select: typeof SELECTED }>) {
+  const { id, name, active, eventTypes, jobIds } = row;
+  const filters = filterSets(row.filters as EventFilters | null);
+  const selection = { active, eventTypes, jobIds: new Set(jobIds.map(String)), filters };
   return (event: JobRunEvent) => {
-    const { eventType, data } = event;
-    if (!subscriptionMatches(subscription, { eventType, jobId: data.jobId })) return null;
+    if (!eventMatches(selection, event).matches) return null;
     const text = renderPayload(event, { id, name });
     return { item: JSON.parse(text) as object, bytes: text.length };
   };

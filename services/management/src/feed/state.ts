@@ -29,13 +29,23 @@ const STATE = {
   now_seconds: column.digits,
 };
 
+// Transactions of other databases of the server are in its snapshots, too, but cannot write events of this one. One that is no
+// longer in pg_stat_activity counts, so the horizon is never too high.
 const SELECT_STATE = `
+  WITH snapshot AS MATERIALIZED (
+    SELECT pg_current_snapshot() AS s
+  ), horizon AS MATERIALIZED (
+    SELECT coalesce(min(x::text::bigint), min(pg_snapshot_xmax(s)::text::bigint)) AS horizon,
+      min(pg_snapshot_xmax(s)::text::bigint) AS end_position
+    FROM snapshot LEFT JOIN LATERAL pg_snapshot_xip(s) AS x ON (x::text::bigint % 4294967296)::text NOT IN (
+      SELECT a.backend_xid::text FROM pg_stat_activity a
+      WHERE a.backend_xid IS NOT NULL AND a.datname <> current_database())
+  )
   SELECT g.id, g.first_position, g.marked_position, g.system_identifier = h.system_identifier AS is_same_server,
     g.system_identifier = h.system_identifier AND g.timeline = h.timeline AS is_current,
-    (pg_snapshot_xmin(pg_current_snapshot())::text)::bigint + g.position_offset AS horizon,
-    (pg_snapshot_xmax(pg_current_snapshot())::text)::bigint + g.position_offset AS end_position,
+    horizon + g.position_offset AS horizon, end_position + g.position_offset AS end_position,
     extract(epoch FROM now())::bigint AS now_seconds
-  FROM feed_generations g CROSS JOIN server_history() h
+  FROM feed_generations g CROSS JOIN server_history() h CROSS JOIN horizon
   ORDER BY g.number`;
 
 const RENEW = 'SELECT renew_feed_generation()';

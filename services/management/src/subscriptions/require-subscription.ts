@@ -1,7 +1,7 @@
 import { isId } from '@runhook/contract';
 import type { PrismaClient } from '@runhook/database/prisma';
 import type { AccountRequest } from '../http/endpoint.ts';
-import { NotFoundError } from '../http/errors.ts';
+import { ConflictError, NotFoundError } from '../http/errors.ts';
 import { findSubscription, type SubscriptionKey, type SubscriptionWithSecret } from './statements.ts';
 
 // Shared with other features: the path of a subscription, and the lookup of the subscription in a request.
@@ -24,6 +24,13 @@ export function subscriptionKey({ account, param }: AccountRequest): Subscriptio
   if (!isId('subscription', id)) throw subscriptionNotFound();
   return { accountId: account.id, id };
 }
+
+/** Throws a 409 for a webhook that has only a feed. */
+export function requireEndpoint({ clientUrl }: Pick<SubscriptionWithSecret, 'clientUrl'>): void {
+  if (clientUrl === '') throw new ConflictError(NO_ENDPOINT_MESSAGE);
+}
+
+export const NO_ENDPOINT_MESSAGE = 'The webhook has no endpoint: its events are in its feed.';
 
 /** The same error for a malformed, unknown, deleted or foreign id. */
 export function subscriptionNotFound(): NotFoundError {
