@@ -22,7 +22,11 @@ export async function latestCursor(client: Client, webhookId: string): Promise<s
  */
 export async function* followFeed(
   client: Client,
-  { webhookId, stopping, onNote }: { webhookId: string; stopping: AbortSignal; onNote: (text: string) => Promise<void> },
+  {
+    webhookId,
+    stopping,
+    onNote,
+  }: { webhookId: string; stopping: AbortSignal; onNote: (text: string) => Promise<void> },
   cursor: string,
 ): AsyncGenerator<FeedEvent, void> {
   let after = cursor;

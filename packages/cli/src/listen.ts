@@ -219,7 +219,6 @@ async function replay(
   if (deliveries.length === 0) throw new CliError('not_found', `There is no delivery of ${kind} ${id}.`);
   let areAllDelivered = true;
   deliveries.sort((a, b) => Number(BigInt(a.created_at) - BigInt(b.created_at)));
-  for (const delivery of deliveries)
-    areAllDelivered = (await forwarder.send(delivery)) && areAllDelivered;
+  for (const delivery of deliveries) areAllDelivered = (await forwarder.send(delivery)) && areAllDelivered;
   return areAllDelivered ? 0 : 1;
 }

@@ -95,7 +95,8 @@ const ATTEMPT_COLUMNS = [
 ];
 
 /** A separate statement: a log distributed over servers cannot lock rows and read a local table in one query. */
-const SELECT_ACTIVE = 'SELECT FROM subscriptions WHERE id = $1 AND active AND client_url <> \'\' AND deleted_at IS NULL';
+const SELECT_ACTIVE =
+  "SELECT FROM subscriptions WHERE id = $1 AND active AND client_url <> '' AND deleted_at IS NULL";
 
 // The row lock serializes concurrent calls; the second one finds the delivery pending. A single attempt is stored in
 // the delivery's row, so it is moved to a row of `attempts` before the next one.

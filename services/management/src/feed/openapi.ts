@@ -1,4 +1,12 @@
-import { count, type Paths, type Response, responseObject, type Schema, schemaRef, text } from '../http/openapi/field-schemas.ts';
+import {
+  count,
+  type Paths,
+  type Response,
+  responseObject,
+  type Schema,
+  schemaRef,
+  text,
+} from '../http/openapi/field-schemas.ts';
 import { parameter, queryParameter } from '../http/openapi/parameters.ts';
 import { CURSOR_EXAMPLE, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { PAYLOAD_EXAMPLES } from '../http/openapi/webhooks.ts';
@@ -33,7 +41,10 @@ export const feedSchemas: Record<string, Schema> = {
     pagination: responseObject<FeedExtra['pagination']>('How to request the next page.', {
       count: count('Number of payloads in this response.'),
       next_after: CURSOR,
-      has_more: { type: 'boolean', description: 'Whether the next page can be read at once; it may be empty.' },
+      has_more: {
+        type: 'boolean',
+        description: 'Whether the next page can be read at once; it may be empty.',
+      },
     }),
     filters: responseObject<FeedExtra['filters']>('The filters that were applied.', {
       limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'The requested page size.' },

@@ -57,7 +57,10 @@ const SELECT_ROWS = `
   ORDER BY position, id COLLATE "C"`;
 
 /** Reads a page. Every event of the account from `from` to `next` was passed to `itemOf`. */
-export async function readFeedPage<Item>(database: Queryable, query: FeedQuery<Item>): Promise<FeedPage<Item>> {
+export async function readFeedPage<Item>(
+  database: Queryable,
+  query: FeedQuery<Item>,
+): Promise<FeedPage<Item>> {
   const { accountId, horizon, limit, itemOf } = query;
   const items: Item[] = [];
   let { from: next } = query;
@@ -78,7 +81,8 @@ export async function readFeedPage<Item>(database: Queryable, query: FeedQuery<I
     scanned += rows.length;
     // Of fewer rows than were read, the remaining ones have too many bytes for one statement.
     const readCount = Number(rows[0]?.read_count ?? 0);
-    if (readCount < ROWS && rows.length === readCount) return { items, next: endOf(next, horizon), hasMore: false };
+    if (readCount < ROWS && rows.length === readCount)
+      return { items, next: endOf(next, horizon), hasMore: false };
   }
   return { items, next, hasMore: true };
 }

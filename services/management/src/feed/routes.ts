@@ -1,19 +1,30 @@
-import { type EventFilters, eventMatches, filterSets, type JobRunEvent, renderPayload } from '@runhook/contract';
+import {
+  type EventFilters,
+  eventMatches,
+  filterSets,
+  type JobRunEvent,
+  renderPayload,
+} from '@runhook/contract';
 import type { Queryable } from '@runhook/database';
 import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import type { EndpointResponse } from '../http/envelope.ts';
 import { ConflictError, GoneError } from '../http/errors.ts';
 import { LongPoll } from '../http/long-poll.ts';
+import { createReader, integer, LIMIT_DEFAULT, LIMIT_MAX, QueryReader } from '../http/query-parameters.ts';
 import {
-  createReader,
-  integer,
-  LIMIT_DEFAULT,
-  LIMIT_MAX,
-  QueryReader,
-} from '../http/query-parameters.ts';
-import { SUBSCRIPTION_PATH, subscriptionKey, subscriptionNotFound } from '../subscriptions/require-subscription.ts';
-import { FEED_START, type FeedCursor, type FeedPosition, formatCursor, parseCursor, resolveCursor } from './cursor.ts';
+  SUBSCRIPTION_PATH,
+  subscriptionKey,
+  subscriptionNotFound,
+} from '../subscriptions/require-subscription.ts';
+import {
+  FEED_START,
+  type FeedCursor,
+  type FeedPosition,
+  formatCursor,
+  parseCursor,
+  resolveCursor,
+} from './cursor.ts';
 import { type FeedPage, readFeedPage } from './page.ts';
 import type { FeedState, FeedStateReader } from './state.ts';
 import type { FeedWaits } from './waits.ts';
@@ -104,13 +115,20 @@ const afterValue = createReader<FeedCursor | typeof LATEST | ''>(
 );
 
 /** @throws GoneError for a cursor that cannot be used */
-function startOf(after: FeedCursor | typeof LATEST | '' | null, state: FeedState, retentionDays: number): FeedPosition {
+function startOf(
+  after: FeedCursor | typeof LATEST | '' | null,
+  state: FeedState,
+  retentionDays: number,
+): FeedPosition {
   if (after === null || after === '') return FEED_START;
   if (after === LATEST) return { position: state.horizon, eventId: '' };
   const result = resolveCursor(after, state.generations, { nowSeconds: state.nowSeconds, retentionDays });
   if ('from' in result) return result.from;
   const data: FeedGone = { next_after: cursorOf(result.continueAt, state) };
-  throw new GoneError(`${result.gone} Continue with the next_after of this response; events may repeat.`, data);
+  throw new GoneError(
+    `${result.gone} Continue with the next_after of this response; events may repeat.`,
+    data,
+  );
 }
 
 const SELECTED = {
@@ -134,7 +152,11 @@ function payloads(row: Prisma.SubscriptionGetPayload<{ select: typeof SELECTED }
   };
 }
 
-function pageResponse({ items, next, hasMore }: FeedPage<object>, state: FeedState, limit: number): EndpointResponse {
+function pageResponse(
+  { items, next, hasMore }: FeedPage<object>,
+  state: FeedState,
+  limit: number,
+): EndpointResponse {
   const extra: FeedExtra = {
     pagination: { count: items.length, next_after: cursorOf(next, state), has_more: hasMore },
     filters: { limit },

@@ -92,13 +92,10 @@ export class PolledWaits<Target extends { accountId: number }> {
 
   #schedule(): void {
     if (this.#timer !== undefined || this.#isClosed) return;
-    this.#timer = setTimeout(
-      () => {
-        this.#timer = undefined;
-        void this.#poll();
-      },
-      this.#options.pollIntervalMs(this.#waiters.size),
-    );
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      void this.#poll();
+    }, this.#options.pollIntervalMs(this.#waiters.size));
     this.#timer.unref();
   }
 

@@ -34,7 +34,13 @@ const INSERT = `
   SELECT * FROM ${unnestSql(EVENT_COLUMNS, 1, 'e')}`;
 
 async function insert(events: JobRunEvent[], client: Pool | PoolClient = pool()): Promise<void> {
-  await client.query(INSERT, unnestValues(EVENT_COLUMNS, events.map((event) => ({ event }))));
+  await client.query(
+    INSERT,
+    unnestValues(
+      EVENT_COLUMNS,
+      events.map((event) => ({ event })),
+    ),
+  );
 }
 
 interface Page {
@@ -152,7 +158,13 @@ test('parameters and cursors are checked, and a foreign or expired cursor is a 4
     expect(gone.status).toBe(410);
     expect((await read({ after: gone.json.data.next_after })).ids).toEqual(page.ids);
   }
-  expect((await harness.call('GET', account.path(`/subscription/${createId('subscription')}/events`), { token: account.token })).status).toBe(404);
+  expect(
+    (
+      await harness.call('GET', account.path(`/subscription/${createId('subscription')}/events`), {
+        token: account.token,
+      })
+    ).status,
+  ).toBe(404);
 });
 
 test('after a failover, cursors of positions that it may have undone are a 410, and others continue', async () => {
@@ -162,10 +174,10 @@ test('after a failover, cursors of positions that it may have undone are a 410, 
   const after = await readAll(2);
   const position = (cursor: string) => cursor.split('.')[1];
   // As on a standby that was promoted: its last mark is older than the newest cursor.
-  await pool().query(
-    'UPDATE feed_generations SET timeline = $1, marked_position = $2',
-    ['other', position(before.next)],
-  );
+  await pool().query('UPDATE feed_generations SET timeline = $1, marked_position = $2', [
+    'other',
+    position(before.next),
+  ]);
   expect((await read({ after: before.next })).ids).toHaveLength(1);
   const gone = await read({ after: after.next });
   expect(gone.status).toBe(410);
@@ -192,7 +204,10 @@ test('a consumer that restarts reads every event of four committers with ids of 
   const commit = async (committer: number) => {
     for (let count = 0; count < EVENTS_EACH; count += 4) {
       const events = Array.from({ length: 4 }, (_, index) =>
-        eventOf('job.run.errored', { runId: committer * 1_000 + count + index + 1, daysAgo: (count + index) % 5 }),
+        eventOf('job.run.errored', {
+          runId: committer * 1_000 + count + index + 1,
+          daysAgo: (count + index) % 5,
+        }),
       );
       expected.push(...events.map(({ eventId }) => eventId));
       await insert(events);

@@ -277,9 +277,7 @@ export function success(
     log: { pagination: { count: 1, next_before: null, scanned_until: null }, filters: { limit: 10 } },
     feed: { pagination: { count: 1, next_after: CURSOR_EXAMPLE, has_more: false }, filters: { limit: 10 } },
   };
-  const body = isPage(kind)
-    ? { data: [example], status, extra: extra[kind] }
-    : { data: example, status };
+  const body = isPage(kind) ? { data: [example], status, extra: extra[kind] } : { data: example, status };
   return {
     description,
     content: { 'application/json': { schema: envelope(code, data, kind), example: body } },
