@@ -62,18 +62,20 @@ const list: Command<ConnectionOptions & { search?: string; failing?: true; limit
       limit: Math.min(limit, 100),
     } as const;
     const rows = await takeRows(client.list(`${WEBHOOKS_PATH}/subscriptions`, { query }), limit);
-    const cells = rows.map((row) => [row.id, row.name, stateOf(row), row.http_status_code, row.client_url]);
+    const cells = rows.map((row) => [row.id, row.name, stateOf(row), row.http_status_code, urlText(row)]);
     await context.writeResult(table(['ID', 'NAME', 'STATE', 'LAST', 'URL'], cells), rows);
     return 0;
   },
 };
+
+const urlText = ({ client_url: url }: Pick<Webhook, 'client_url'>) => url || 'none: it has only a feed';
 
 function webhookText(webhook: Webhook): string {
   const facts: [string, string | undefined][] = [
     ['id', webhook.id],
     ['name', webhook.name],
     ['description', webhook.description],
-    ['url', webhook.client_url],
+    ['url', urlText(webhook)],
     ['state', stateOf(webhook)],
     ['deactivated', webhook.deactivate_reason],
     ['events', webhook.event_types.join(', ')],
@@ -114,7 +116,8 @@ const get: Command<ConnectionOptions> = {
 
 interface CreateOptions extends ConnectionOptions {
   name: string;
-  endpoint: string;
+  endpoint?: string;
+  feedOnly?: true;
   event?: Schemas['SubscriptionFields']['event_types'];
   job?: number[];
   description?: string;
@@ -135,7 +138,8 @@ const create: Command<CreateOptions> = {
   description: 'Creates a webhook and shows its secret, which cannot be shown again.',
   options: [
     option('--name <name>', 'name of the webhook').makeOptionMandatory(),
-    option('--endpoint <url>', 'URL to which deliveries are sent').makeOptionMandatory(),
+    option('--endpoint <url>', 'URL to which deliveries are sent'),
+    option('--feed-only', 'create a webhook without an endpoint, whose events are read from its feed'),
     repeatable(
       '--event <type>',
       `event type that is sent; may be repeated; default: all of ${EVENT_TYPES.join(', ')}`,
@@ -157,12 +161,14 @@ const create: Command<CreateOptions> = {
   ],
   async run(context, options) {
     const { name, endpoint, event, job = [], description = '', inactive } = options;
-    const { signatureHeader, signatureKey } = options;
+    const { signatureHeader, signatureKey, feedOnly } = options;
+    if ((endpoint === undefined) !== (feedOnly === true))
+      throw new UsageError('Either --endpoint or --feed-only is required.');
     const client = await connect(context.env, options);
     const webhook = await client.post(`${WEBHOOKS_PATH}/subscriptions`, {
       body: {
         name,
-        client_url: endpoint,
+        client_url: endpoint ?? '',
         event_types: event ?? [...EVENT_TYPES],
         job_ids: job,
         description,

@@ -1,4 +1,10 @@
-import { deliveryIdFor, type EventSelection, type EventType, eventMatches } from '@runhook/contract';
+import {
+  deliveryIdFor,
+  type EventSelection,
+  type EventType,
+  eventMatches,
+  formatByName,
+} from '@runhook/contract';
 import { distinctDays, inDays } from './day-filter.ts';
 import { isStoredEventData } from './event-data.ts';
 import type { Queryable } from './open-database.ts';
@@ -172,4 +178,10 @@ export type EventInclusion = (typeof EVENT_INCLUSIONS)[number];
 export function statesToRecover(include: EventInclusion, again: boolean): readonly EventState[] {
   if (include === 'unsent') return ['unsent'];
   return ['unsent', 'failed', 'cancelled', ...(again ? (['delivered'] as const) : [])];
+}
+
+/** Returns the event types that the format of a subscription sends; deliveries of the others would be cancelled. */
+export function sentEventTypes(eventTypes: readonly string[], format: string | null): readonly string[] {
+  const sent: readonly string[] | undefined = format === null ? undefined : formatByName(format)?.eventTypes;
+  return sent === undefined ? eventTypes : eventTypes.filter((type) => sent.includes(type));
 }

@@ -30,6 +30,7 @@ export {
   type EventToRecover,
   FIRST_EVENT,
   loadEventsToRecover,
+  sentEventTypes,
   statesToRecover,
 } from './events-to-recover.ts';
 export { MIGRATION_NAMES } from './generated/migrations.ts';

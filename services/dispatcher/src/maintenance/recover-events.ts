@@ -8,6 +8,7 @@ import {
   loadEventsToRecover,
   type Queryable,
   runStatement,
+  sentEventTypes,
   statesToRecover,
   type UnnestColumns,
   unnestSql,
@@ -61,15 +62,15 @@ export async function beginEventsPage(
   const [subscription] = await loadSubscriptions(transaction, [subscriptionId]);
   // Deactivated since the recovery was read; the next pass cancels it.
   if (!subscription) return { deliveries: [], end: null, isLast: false };
-  const { eventTypes, jobIds, filters } = subscription;
+  const { eventTypes, jobIds, filters, target } = subscription;
   const page = await loadEventsToRecover(transaction, {
     ...{ accountId, subscriptionId, since, until, endedUntil: createdAt },
-    selection: { active: true, eventTypes, jobIds, filters },
+    selection: { active: true, eventTypes: sentEventTypes(eventTypes, target.format), jobIds, filters },
     after: { createdAt: recovery.afterCreatedAt, id: recovery.afterId },
     limit: EVENTS_READ_MAX,
   });
   const { chosen, last, isLast } = chooseEvents(page, { include, again, pageSize });
-  const target: DeliveryTarget = {
+  const recipient: Recipient = {
     accountId,
     subscriptionId,
     webhookName: subscription.name,
@@ -78,8 +79,8 @@ export async function beginEventsPage(
   const inserted = chosen.filter(({ deliveryStatus }) => deliveryStatus === null);
   const ended = chosen.filter(({ deliveryStatus }) => deliveryStatus !== null);
   const deliveries = [
-    ...(await insertDeliveries(transaction, target, inserted)),
-    ...(await beginCycles(transaction, target, ended, createdAt)),
+    ...(await insertDeliveries(transaction, recipient, inserted)),
+    ...(await beginCycles(transaction, recipient, ended, createdAt)),
   ];
   return { deliveries, end: last, isLast };
 }
@@ -111,7 +112,7 @@ export function chooseEvents(
   return { chosen, last, isLast };
 }
 
-interface DeliveryTarget {
+interface Recipient {
   accountId: string;
   subscriptionId: string;
   webhookName: string;
@@ -138,7 +139,7 @@ const INSERT_DELIVERIES = `
 
 async function insertDeliveries(
   transaction: Queryable,
-  { accountId, subscriptionId, webhookName, recoveryId }: DeliveryTarget,
+  { accountId, subscriptionId, webhookName, recoveryId }: Recipient,
   events: readonly EventToRecover[],
 ): Promise<StartedDelivery[]> {
   if (events.length === 0) return [];
@@ -199,7 +200,7 @@ const BEGIN_CYCLES = `
 
 async function beginCycles(
   transaction: Queryable,
-  { accountId, recoveryId }: DeliveryTarget,
+  { accountId, recoveryId }: Recipient,
   events: readonly EventToRecover[],
   endedUntil: string,
 ): Promise<StartedDelivery[]> {

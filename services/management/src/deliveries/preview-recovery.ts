@@ -1,5 +1,5 @@
-import type { EventSelection } from '@runhook/contract';
-import type { Pool } from '@runhook/database';
+import { type EventFilters, type EventSelection, filterSets } from '@runhook/contract';
+import { type Pool, sentEventTypes } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import {
   countDeliveries,
@@ -16,6 +16,8 @@ import { previewView, type RecoveryPreview } from './recovery-view.ts';
 interface SubscriptionRow extends InactiveSubscription {
   eventTypes: string[];
   jobIds: bigint[];
+  filters: unknown;
+  format: string | null;
 }
 
 interface RecoveredSubscription {
@@ -53,6 +55,11 @@ export async function countRecovery(
 }
 
 /** Returns the selection as of an active webhook: events are counted before it is switched on. */
-function selectionOf({ eventTypes, jobIds }: SubscriptionRow): EventSelection {
-  return { active: true, eventTypes, jobIds: new Set(jobIds.map(String)), filters: null };
+function selectionOf({ eventTypes, jobIds, filters, format }: SubscriptionRow): EventSelection {
+  return {
+    active: true,
+    eventTypes: sentEventTypes(eventTypes, format),
+    jobIds: new Set(jobIds.map(String)),
+    filters: filterSets(filters as EventFilters | null),
+  };
 }

@@ -110,7 +110,7 @@ export const recoveryPaths: Paths = {
           ),
           409: failureWithReason(
             409,
-            'The webhook is inactive, or a recovery of it is running; the message has its id.',
+            'The webhook is inactive, has no endpoint, or a recovery of it is running, which the message names; or a dispatcher of an older release is running, which does not support `include`.',
             `The recovery ${RECOVERY_EXAMPLE.id} of this webhook is still running.`,
           ),
         },

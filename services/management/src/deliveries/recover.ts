@@ -1,6 +1,7 @@
 import { createId, isId } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import type { DeliveryQueue } from '@runhook/queue';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -11,7 +12,8 @@ import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import { QueryReader } from '../http/query-parameters.ts';
-import { requireSubscription } from '../subscriptions/require-subscription.ts';
+import { requireDispatchersSupport } from '../subscriptions/older-dispatchers.ts';
+import { requireEndpoint, requireSubscription } from '../subscriptions/require-subscription.ts';
 import { insertEventRecovery, insertRecovery, type RecoveryKey } from './begin-recovery.ts';
 import { readWindowEnd } from './count-recovery.ts';
 import { countRecovery, previewRecovery } from './preview-recovery.ts';
@@ -33,6 +35,7 @@ const TRIES_MAX = 3;
 interface RecoverDependencies {
   prisma: PrismaClient;
   pool: Pool;
+  deliveryQueue: Pick<DeliveryQueue, 'hasOlderDispatcher'>;
 }
 
 /** Endpoints of recoveries (docs/contract.md#recovery). */
@@ -49,7 +52,7 @@ export function recoveryEndpoints(deps: RecoverDependencies): AccountEndpoint[] 
  * Starts a recovery, or counts what it would send. The response has the number of matching deliveries, the dispatcher
  * sends them at a limited rate, and {@link getRecoveryEndpoint} reports the progress.
  */
-function recoverEndpoint({ prisma, pool }: RecoverDependencies): AccountEndpoint {
+function recoverEndpoint({ prisma, pool, deliveryQueue }: RecoverDependencies): AccountEndpoint {
   return {
     method: 'POST',
     path: RECOVER_PATH,
@@ -59,6 +62,7 @@ function recoverEndpoint({ prisma, pool }: RecoverDependencies): AccountEndpoint
       const subscription = await requireSubscription(prisma, request);
       const { fields, problems } = parseRecoveryRequest(request.body);
       if (problems) throw new InvalidRequestError(problems);
+      requireEndpoint(subscription);
       const { since, until, selection, isDryRun } = fields;
       const key = { accountId: request.account.id, subscription };
       if (isDryRun || since === null) {
@@ -75,6 +79,7 @@ function recoverEndpoint({ prisma, pool }: RecoverDependencies): AccountEndpoint
           insertRecovery(transaction, { ...recoveryKey, ...recovery }),
         );
       }
+      await requireDispatchersSupport(deliveryQueue, ['include']);
       // Before the count, which may take seconds.
       await requireNoRunningRecovery(prisma, subscriptionId);
       const window = { since, until: await readWindowEnd(pool, until) };

@@ -15,7 +15,7 @@ import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { InvalidRequestError } from '../http/errors.ts';
 import { oneOf, QueryReader, someOf } from '../http/query-parameters.ts';
 import { decryptCustomHeaders, headerColumns } from './custom-headers.ts';
-import { requireSubscription, SUBSCRIPTION_PATH } from './require-subscription.ts';
+import { requireEndpoint, requireSubscription, SUBSCRIPTION_PATH } from './require-subscription.ts';
 import { sendSample } from './sample-delivery.ts';
 import { rotatingSecretOf, signatureKeyOf } from './statements.ts';
 
@@ -41,6 +41,7 @@ export function testSubscriptionEndpoint(deps: Dependencies): AccountEndpoint {
       const eventType = reader.optional('event_type', oneOf(EVENT_TYPES)) ?? DEFAULT_TEST_EVENT_TYPE;
       reader.check();
       const row = await requireSubscription(deps.prisma, request);
+      requireEndpoint(row);
       const signatureKey = signatureKeyOf(row);
       const sample = {
         accountId: request.account.id,
