@@ -20,6 +20,18 @@ const EVENTS = 500;
 /** Attempts that finished at least this long before a kill are in the log (docs/reliability.md). */
 const RECORDED_WITHIN_MS = 500;
 
+/** Data of the responses that the test reads. */
+interface ResponseData {
+  [field: string]: unknown;
+  id: string;
+  status: string;
+  since: string;
+  until: string;
+  total_count: number;
+  counts: object;
+  outcome: { delivered: number; pending: number };
+}
+
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
@@ -56,9 +68,8 @@ test.each(queueBackends())(
         headers: { authorization, ...(body && { 'content-type': 'application/json' }) },
         ...(body && { body: JSON.stringify(body) }),
       });
-      const { data } = await response.json();
       expect(response.ok).toBe(true);
-      return data;
+      return ((await response.json()) as { data: ResponseData }).data;
     };
     const setActive = async (active: boolean) => {
       const { name, event_types, job_ids, client_url } = await call('GET', '');
