@@ -50,7 +50,7 @@ interface Page {
 }
 
 async function read(query: Record<string, string | number> = {}, id = subscription.id): Promise<Page> {
-  const search = new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]));
+  const search = new URLSearchParams(query as Record<string, string>);
   const path = account.path(`/subscription/${id}/events?${search}`);
   const { status, json } = await harness.call('GET', path, { token: account.token });
   const ids = (json.data ?? []).map?.(({ eventId }: { eventId: string }) => eventId) ?? [];
