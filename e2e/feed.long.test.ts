@@ -54,7 +54,11 @@ async function openWorld() {
   const account = await seedAccount(database);
   const { id } = await seedSubscription(database, { accountId: account.id, clientUrl: '' });
   const permissionSets: ['account_admin'] = ['account_admin'];
-  const { token } = await createServiceToken(database.prisma, { accountId: account.id, name: 'feed', permissionSets });
+  const { token } = await createServiceToken(database.prisma, {
+    accountId: account.id,
+    name: 'feed',
+    permissionSets,
+  });
   return { database, publisher, account, token, webhookId: id, management: services.slice(0, 2) };
 }
 
@@ -70,7 +74,11 @@ function eventOf({ jobs }: TestAccount, run: number): JobRunEvent {
   };
 }
 
-async function postEvents(service: RunningService, { account, token }: World, events: JobRunEvent[]): Promise<void> {
+async function postEvents(
+  service: RunningService,
+  { account, token }: World,
+  events: JobRunEvent[],
+): Promise<void> {
   const response = await fetch(`${service.url}/api/v2/accounts/${account.id}/events/`, {
     method: 'POST',
     headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
@@ -86,7 +94,8 @@ async function commitEvents(world: World, publisher: EventPublisher): Promise<st
   const senders = [
     (events: JobRunEvent[]) => postEvents(first, world, events),
     (events: JobRunEvent[]) => postEvents(second, world, events),
-    async (events: JobRunEvent[]) => void (await Promise.all(events.map((event) => publisher.publish(event)))),
+    async (events: JobRunEvent[]) =>
+      void (await Promise.all(events.map((event) => publisher.publish(event)))),
   ];
   await Promise.all(
     senders.map(async (send, sender) => {
@@ -130,8 +139,7 @@ function startConsumer({ management, account, token, webhookId }: World, folder:
   });
 }
 
-const consumedIds = (folder: string) =>
-  readFileSync(join(folder, 'ids'), 'utf8').split('\n').slice(0, -1);
+const consumedIds = (folder: string) => readFileSync(join(folder, 'ids'), 'utf8').split('\n').slice(0, -1);
 
 test('a consumer that is killed ten times gets each of 10,000 events of four committers, in one order', async () => {
   const world = await openWorld();

@@ -33,7 +33,9 @@ test('on another server, positions continue above those of the restored dump, in
   // As after a restore from a server that had many more transactions.
   const restored = first + 1_000_000n;
   await query('UPDATE events SET position = $1 WHERE id = $2', [String(restored), '2']);
-  await query(`UPDATE feed_generations SET system_identifier = 'other', marked_position = $1`, [String(first)]);
+  await query(`UPDATE feed_generations SET system_identifier = 'other', marked_position = $1`, [
+    String(first),
+  ]);
   expect(await renewFeedGeneration(testDatabase.url)).toBe(true);
   expect(await renewFeedGeneration(testDatabase.url)).toBe(false);
   const positions = [await insert('3'), await insert('4', 1), await insert('5', 400)];

@@ -37,19 +37,23 @@ export const FEED_START: FeedPosition = { position: 0n, eventId: '' };
 /**
  * Returns where a page begins, or why the cursor cannot be used and where to continue instead. Events may then repeat,
  * but none is left out that the log still has.
- * @param generations all of them, the oldest first
+ * @param server.generations all of them, the oldest first
+ * @param server.end position that no transaction has reached
+ * @param server.markedPosition latest recorded horizon
  */
 export function resolveCursor(
   cursor: FeedCursor,
-  generations: readonly FeedGeneration[],
-  { nowSeconds, retentionDays }: { nowSeconds: number; retentionDays: number },
+  server: { generations: readonly FeedGeneration[]; end: bigint; markedPosition: bigint; nowSeconds: number },
+  retentionDays: number,
 ): { from: FeedPosition } | { gone: string; continueAt: FeedPosition } {
+  const { generations, end, markedPosition, nowSeconds } = server;
   const index = generations.findIndex(({ id }) => id === cursor.generation);
   if (index === -1) return { gone: FOREIGN, continueAt: FEED_START };
   if (cursor.issuedAtSeconds < nowSeconds - retentionDays * 86_400)
     return { gone: EXPIRED, continueAt: FEED_START };
   const { position, eventId } = cursor;
-  const commonUntil = generations[index + 1]?.firstPosition;
+  // A copy of the disks that was started has the same history, and fewer transactions.
+  const commonUntil = generations[index + 1]?.firstPosition ?? (position > end ? markedPosition : undefined);
   if (commonUntil === undefined || position <= commonUntil) return { from: { position, eventId } };
   return { gone: RESTORED, continueAt: { position: commonUntil, eventId: '' } };
 }

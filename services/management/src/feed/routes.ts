@@ -122,7 +122,7 @@ function startOf(
 ): FeedPosition {
   if (after === null || after === '') return FEED_START;
   if (after === LATEST) return { position: state.horizon, eventId: '' };
-  const result = resolveCursor(after, state.generations, { nowSeconds: state.nowSeconds, retentionDays });
+  const result = resolveCursor(after, state, retentionDays);
   if ('from' in result) return result.from;
   const data: FeedGone = { next_after: cursorOf(result.continueAt, state) };
   throw new GoneError(

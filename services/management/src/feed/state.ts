@@ -12,6 +12,8 @@ export interface FeedState {
   generation: string;
   /** Every event below this position is committed, or never will be. */
   horizon: bigint;
+  /** The horizon when it was last recorded. */
+  markedPosition: bigint;
   /** Position below which transactions have begun; above `horizon` while one that writes is open. */
   end: bigint;
   /** Seconds since the epoch, by the clock of PostgreSQL. */
@@ -123,11 +125,12 @@ export class FeedStateReader {
       generations: [first, ...others],
       generation: latest.id,
       horizon: BigInt(latest.horizon),
+      markedPosition: BigInt(latest.marked_position),
       end: BigInt(latest.end_position),
       nowSeconds: Number(latest.now_seconds),
     };
     this.#track(state);
-    return { state, latest, isMarkDue: BigInt(latest.marked_position) < state.horizon };
+    return { state, latest, isMarkDue: state.markedPosition < state.horizon };
   }
 
   #track({ horizon, end }: FeedState): void {

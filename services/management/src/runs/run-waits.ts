@@ -22,7 +22,9 @@ export class RunWaits extends PolledWaits<WaitTarget> {
     super({
       pollIntervalMs: () => POLL_INTERVAL_MS,
       // Ends first, and separately: they are found by primary key, however many requests the accounts have.
-      checks: [wakeEnded, wakeForRequests].map((wakeDue) => (waiters) => wakeDue(database, waiters)),
+      checks: [wakeEnded, wakeForRequests].map(
+        (wakeDue) => (waiters: readonly RunWaiter[]) => wakeDue(database, waiters),
+      ),
       ...options,
     });
   }

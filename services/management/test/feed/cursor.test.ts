@@ -8,13 +8,14 @@ const GENERATIONS = [
   { id: SECOND, firstPosition: 500n },
   { id: THIRD, firstPosition: 800n },
 ];
-const NOW = { nowSeconds: 10_000_000, retentionDays: 30 };
+const RETENTION_DAYS = 30;
+const SERVER = { generations: GENERATIONS, end: 1_000n, markedPosition: 950n, nowSeconds: 10_000_000 };
 const START = { position: 0n, eventId: '' };
 const cursor = (fields: Partial<FeedCursor>): FeedCursor => ({
   generation: THIRD,
   position: 900n,
   eventId: '',
-  issuedAtSeconds: NOW.nowSeconds,
+  issuedAtSeconds: SERVER.nowSeconds,
   ...fields,
 });
 
@@ -43,20 +44,25 @@ test.each([
     { gone: expect.stringContaining('restored'), continueAt: { position: 800n, eventId: '' } },
   ],
   [
+    'of transactions that a copy of the disks does not have',
+    cursor({ position: 1_001n }),
+    { gone: expect.stringContaining('restored'), continueAt: { position: 950n, eventId: '' } },
+  ],
+  [
     'of another database',
     cursor({ generation: 'f'.repeat(32) }),
     { gone: expect.stringContaining('not of this feed'), continueAt: START },
   ],
   [
     'of the last second of the retention',
-    cursor({ issuedAtSeconds: NOW.nowSeconds - 30 * 86_400 }),
+    cursor({ issuedAtSeconds: SERVER.nowSeconds - 30 * 86_400 }),
     { from: { position: 900n, eventId: '' } },
   ],
   [
     'that is older than the retention',
-    cursor({ issuedAtSeconds: NOW.nowSeconds - 30 * 86_400 - 1 }),
+    cursor({ issuedAtSeconds: SERVER.nowSeconds - 30 * 86_400 - 1 }),
     { gone: expect.stringContaining('expired'), continueAt: START },
   ],
 ])('a cursor %s', (_name, input, expected) => {
-  expect(resolveCursor(input, GENERATIONS, NOW)).toEqual(expected);
+  expect(resolveCursor(input, SERVER, RETENTION_DAYS)).toEqual(expected);
 });

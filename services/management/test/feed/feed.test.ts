@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { createId, type EventType, type JobRunEvent, renderPayload } from '@runhook/contract';
-import { EVENT_COLUMNS, unnestSql, unnestValues } from '@runhook/database';
+import { EVENT_COLUMNS, type Pool, type Transaction, unnestSql, unnestValues } from '@runhook/database';
 import { EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
-import type { Pool, PoolClient } from 'pg';
 import { failure, type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
 
 let harness: Harness;
@@ -20,7 +19,7 @@ beforeEach(async () => {
 });
 
 const DAY_MS = 86_400_000;
-const pool = () => harness.database.pool as unknown as Pool;
+const pool = (): Pool => harness.database.pool;
 
 /** Makes an event; `daysAgo` is the age of its id. */
 function eventOf(eventType: EventType, { runId = 1, daysAgo = 0, jobId = EXAMPLE_JOB.id } = {}): JobRunEvent {
@@ -33,7 +32,7 @@ const INSERT = `
   INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
   SELECT * FROM ${unnestSql(EVENT_COLUMNS, 1, 'e')}`;
 
-async function insert(events: JobRunEvent[], client: Pool | PoolClient = pool()): Promise<void> {
+async function insert(events: JobRunEvent[], client: Pool | Transaction = pool()): Promise<void> {
   await client.query(
     INSERT,
     unnestValues(
@@ -51,7 +50,7 @@ interface Page {
 }
 
 async function read(query: Record<string, string | number> = {}, id = subscription.id): Promise<Page> {
-  const search = new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]));
+  const search = new URLSearchParams(query as Record<string, string>);
   const path = account.path(`/subscription/${id}/events?${search}`);
   const { status, json } = await harness.call('GET', path, { token: account.token });
   const ids = (json.data ?? []).map?.(({ eventId }: { eventId: string }) => eventId) ?? [];
