@@ -11,11 +11,13 @@ import {
   UsageError,
 } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
+import { recover } from './recover.ts';
 import { formatOptions, parseLabel } from './webhook-options.ts';
 import {
   type EventType,
   eventType,
   stateOf,
+  urlText,
   WEBHOOK_ARGUMENT,
   WEBHOOK_PATH,
   WEBHOOKS_PATH,
@@ -69,7 +71,7 @@ const list: Command<ListOptions> = {
       limit: Math.min(limit, 100),
     } as const;
     const rows = await takeRows(client.list(`${WEBHOOKS_PATH}/subscriptions`, { query }), limit);
-    const cells = rows.map((row) => [row.id, row.name, stateOf(row), row.http_status_code, row.client_url]);
+    const cells = rows.map((row) => [row.id, row.name, stateOf(row), row.http_status_code, urlText(row)]);
     await context.writeResult(table(['ID', 'NAME', 'STATE', 'LAST', 'URL'], cells), rows);
     return 0;
   },
@@ -215,6 +217,6 @@ const remove: Command<ConnectionOptions & { yes?: true }> = {
 
 export const webhooksGroup: CommandGroup = {
   name: 'webhooks',
-  summary: 'list, get, create, update, duplicate, test, rotate-secret, rotate-signature-key, delete',
-  commands: [list, get, create, update, duplicate, test, rotate, rotateKey, remove] as Command[],
+  summary: 'list, get, create, update, duplicate, test, recover, rotate-secret, rotate-signature-key, delete',
+  commands: [list, get, create, update, duplicate, test, recover, rotate, rotateKey, remove] as Command[],
 };

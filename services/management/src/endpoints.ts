@@ -15,6 +15,7 @@ import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
 import { serviceStateEndpoint } from './deliveries/service-state.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
+import { type FeedDependencies, feedEndpoint } from './feed/routes.ts';
 import { createAccountBudgets } from './http/account-budgets.ts';
 import { createBaseUrl } from './http/base-url.ts';
 import { Bulkhead } from './http/bulkhead.ts';
@@ -91,6 +92,8 @@ export interface EndpointDependencies {
   deliveryQueue: DeliveryQueue;
   runRequestQueue: Pick<RunRequestQueue, 'add'>;
   runWaits: RunWaits;
+  /** Components that read the feed. */
+  feed: Pick<FeedDependencies, 'database' | 'state' | 'waits'>;
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
@@ -136,6 +139,7 @@ export function createEndpoints(
     deliveryQueue,
     runRequestQueue,
     runWaits,
+    feed,
     limitStore,
     egress,
     relay,
@@ -244,6 +248,7 @@ export function createEndpoints(
     testStoredEndpoint(testDependencies),
     testUnsavedEndpoint({ ...testDependencies, urlProblem: guard.urlProblem }),
     changesEndpoint(changes),
+    feedEndpoint({ prisma, ...feed, retentionDays: settings.logRetentionDays }),
     ...deliveryEndpoints({ prisma, pool, reads, consoleUrl }),
     ...accountLogEndpoints({ pool, reads }),
     redeliverEndpoint({
@@ -254,7 +259,7 @@ export function createEndpoints(
       logger,
       enqueueTimeoutMs: timeouts.queueMs,
     }),
-    ...recoveryEndpoints({ prisma }),
+    ...recoveryEndpoints({ prisma, pool, deliveryQueue }),
     statisticsEndpoint({ prisma, reads }),
     ratesEndpoint({ prisma, reads }),
     incidentsEndpoint({ prisma, reads }),

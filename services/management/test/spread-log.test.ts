@@ -16,6 +16,7 @@ import {
 } from '@runhook/testing';
 import { accountLogEndpoints } from '../src/deliveries/account-log-routes.ts';
 import { insertRecovery } from '../src/deliveries/begin-recovery.ts';
+import { countDeliveries, countEvents } from '../src/deliveries/count-recovery.ts';
 import { type DeliveryKey, findDelivery, listAttempts } from '../src/deliveries/delivery.ts';
 import { countHours } from '../src/deliveries/hourly-counts.ts';
 import { readEvidence } from '../src/deliveries/incident-evidence.ts';
@@ -25,6 +26,9 @@ import { beginRedelivery } from '../src/deliveries/redeliver.ts';
 import { deliveryEndpoints } from '../src/deliveries/routes.ts';
 import { runEventsEndpoint } from '../src/deliveries/run-events.ts';
 import { statisticsEndpoint } from '../src/deliveries/statistics.ts';
+import { FEED_START } from '../src/feed/cursor.ts';
+import { readFeedPage } from '../src/feed/page.ts';
+import { FeedWaits } from '../src/feed/waits.ts';
 import type { AccountEndpoint } from '../src/http/endpoint.ts';
 import { ReplicaReads } from '../src/http/replica-reads.ts';
 import { createPublishedEvents } from '../src/runs/published-events.ts';
@@ -50,6 +54,7 @@ const EVENT_PATH_STATEMENTS = [
 const READS_OF_THE_LOG = [
   'deliveries/account-counts.ts',
   'deliveries/account-log.ts',
+  'deliveries/count-recovery.ts',
   'deliveries/histogram.ts',
   'deliveries/hourly-counts.ts',
   'deliveries/incident-evidence.ts',
@@ -57,6 +62,9 @@ const READS_OF_THE_LOG = [
   'deliveries/rates.ts',
   'deliveries/run-events.ts',
   'deliveries/statistics.ts',
+  'feed/distributed-log.ts',
+  'feed/page.ts',
+  'feed/waits.ts',
   'subscriptions/changes.ts',
 ];
 
@@ -179,6 +187,8 @@ const requestEndpoint = (path: string, query: Record<string, string> = {}) =>
     query,
   } as never);
 
+const RECOVERY_WINDOW = { since: '1700000000000000', until: '32503680000000000' };
+
 /** Reads of old and current times, so that several days are read. */
 const READS: [name: string, run: () => Promise<unknown>][] = [
   ['the deliveries of a webhook', () => requestEndpoint('/:webhook_id/deliveries')],
@@ -199,6 +209,18 @@ const READS: [name: string, run: () => Promise<unknown>][] = [
       countHours(pool, {
         ...{ accountId, subscriptionId, eventType: null, byEventType: true },
         ...{ status: 'not delivered', since: null, until: null },
+      }),
+  ],
+  [
+    'the deliveries of a recovery',
+    () => countDeliveries(pool, { accountId, subscriptionId }, RECOVERY_WINDOW, 'failed'),
+  ],
+  [
+    'the events of a recovery',
+    () =>
+      countEvents(pool, {
+        ...{ accountId, subscriptionId, window: RECOVERY_WINDOW, include: 'all', again: false },
+        selection: { active: true, eventTypes: ['job.run.completed'], jobIds: new Set(), filters: null },
       }),
   ],
   [
@@ -262,6 +284,22 @@ describe('on a log that is partitioned by account', () => {
     expect(
       openedLeaves.flatMap(({ partitions }) => partitions).some((name) => name.startsWith('deliveries_2')),
     ).toBe(true);
+  });
+
+  test('the feed is read only from the partitions of the account', async () => {
+    await publish(newEvent());
+    openedLeaves = [];
+    const horizon = 2n ** 62n;
+    const itemOf = () => ({ item: true, bytes: 1 });
+    const page = await readFeedPage(pool, { accountId, from: FEED_START, horizon, limit: 1, itemOf });
+    expect(page.items).toHaveLength(1);
+    for (const { partitions } of openedLeaves) {
+      for (const name of partitions) expect(name).toMatch(new RegExp(`^events_(\\d{8}_${leaf}|default)$`));
+    }
+    const state = { readHorizon: async () => horizon };
+    const waits = new FeedWaits({ database: pool, state, pollIntervalMs: () => 1 });
+    const { signal } = new AbortController();
+    expect(await waits.wait({ accountId, position: 0n }, WAIT_TIMEOUT_MS, signal)).toBe(true);
   });
 
   test('Citus accepts every statement of the tests above', () => {

@@ -19,6 +19,8 @@ const BY_HAND: Record<string, string> = {
     'reads the log of all webhooks of an account through the index of each, in segments of bounded size.',
   'deliveries/begin-recovery.ts':
     'counts the deliveries and inserts the recovery in one statement, with a window exact to the microsecond.',
+  'deliveries/count-recovery.ts':
+    'counts deliveries and events of a window that is exact to the microsecond, page by page.',
   'deliveries/operator-actions.ts':
     'finds a delivery of the log by its id alone, and cancels it only if it is pending.',
   'deliveries/delivery.ts':
@@ -35,6 +37,10 @@ const BY_HAND: Record<string, string> = {
   'deliveries/statistics.ts': 'counts and ranks the log in one statement.',
   'deliveries/incident-evidence.ts':
     'reads the logs of several subscriptions, each in its own time and days, in one statement.',
+  'feed/distributed-log.ts': 'compares the snapshots of the servers of a distributed log.',
+  'feed/page.ts': 'reads events in the order of their positions, bounded by rows and bytes.',
+  'feed/state.ts': 'positions, snapshots and the history of the server are functions of PostgreSQL.',
+  'feed/waits.ts': 'one statement checks the positions that all waiting readers of a process have reached.',
   'http/idempotency.ts': 'one statement claims a key or takes over an expired one.',
   'identity/find-principal.ts':
     'this runs for each request of a job runner, where Prisma Client takes three times the CPU.',

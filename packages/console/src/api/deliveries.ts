@@ -57,11 +57,13 @@ export interface RecoveryWindow {
   /** Microseconds since the epoch, as digits. */
   since: string;
   until: string;
-  status: Recovery['delivery_status'];
+  status: NonNullable<Recovery['delivery_status']>;
 }
 
 export async function startRecovery(key: WebhookKey, body: RecoveryWindow): Promise<Recovery> {
-  return (await request('post', `${WEBHOOK_PATH}/recover`, { path: pathParameters(key), body })).data;
+  const { data } = await request('post', `${WEBHOOK_PATH}/recover`, { path: pathParameters(key), body });
+  if ('dry_run' in data) throw new TypeError('The response is that of a dry run.');
+  return data;
 }
 
 /** Stops a recovery. Deliveries that it has queued are still sent. */

@@ -70,15 +70,19 @@ export function formatOutcome({ delivered, failed, cancelled, pending }: Recover
   return `${nonZero.map(([count, label]) => `${count.toLocaleString()} ${label}`).join(', ')}.`;
 }
 
-/** "failed, created from 31 Jan 2026, 10:00 to 31 Jan 2026, 11:00" */
+/** "failed, created from 31 Jan 2026, 10:00 to 31 Jan 2026, 11:00", or "unsent events, recorded from …" */
 export function describeWindow({
   since,
   until,
   delivery_status,
-}: Pick<Recovery, 'since' | 'until' | 'delivery_status'>): string {
+  include,
+}: Pick<Recovery, 'since' | 'until' | 'delivery_status' | 'include'>): string {
   const time = (text: string) => {
     const date = parseTime(text);
     return date === null ? text : formatShortLocalTime(date);
   };
-  return `${delivery_status}, created from ${time(since)} to ${time(until)}`;
+  const range = `from ${time(since)} to ${time(until)}`;
+  return delivery_status === null
+    ? `${include} events, recorded ${range}`
+    : `${delivery_status}, created ${range}`;
 }

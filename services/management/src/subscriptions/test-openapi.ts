@@ -206,7 +206,12 @@ export const testSchemas: Record<string, Schema> = {
   EndpointTest: requestObject<EndpointTestFields>(
     'An endpoint, and the sample to send to it.',
     {
-      client_url: client_url as Schema,
+      client_url: {
+        ...(client_url as Schema),
+        description: 'URL of the endpoint.',
+        minLength: 1,
+        format: 'uri',
+      },
       ...MESSAGE_FIELDS,
       event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
       name: {

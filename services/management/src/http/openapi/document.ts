@@ -7,6 +7,7 @@ import { deliveryPaths, deliverySchemas } from '../../deliveries/openapi.ts';
 import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi.ts';
 import { serviceStatePaths, serviceStateSchemas } from '../../deliveries/service-state-openapi.ts';
 import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-openapi.ts';
+import { feedPaths, feedSchemas } from '../../feed/openapi.ts';
 import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
 import { tokenPaths, tokenSchemas } from '../../identity/tokens-openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
@@ -38,6 +39,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...testSchemas,
   ...deliverySchemas,
   ...accountLogSchemas,
+  ...feedSchemas,
   ...recoverySchemas,
   ...statisticsSchemas,
   ...incidentSchemas,
@@ -101,6 +103,7 @@ const PATHS: Paths = withV2Status({
   ...deliveryPaths,
   ...accountLogPaths,
   ...changesPaths,
+  ...feedPaths,
   ...statisticsPaths,
   ...incidentPaths,
   ...serviceStatePaths,
