@@ -5,6 +5,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import { attemptQueued, wakeLane } from './lane.ts';
 import { type Delivery, mustUseLane, nextStep, nextTrigger } from './policy/next-step.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
+import { releaseSuccessors } from './run-order.ts';
 
 /** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
 export type DeliverResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: number };
@@ -36,6 +37,8 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   if (step.kind === 'cancel') {
     await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: step.reason });
     metrics.completed.cancelled.inc();
+    await releaseSuccessors(dispatcher, delivery);
+    if (delivery.target?.ordered) wakeLane(dispatcher, delivery);
     return { kind: 'done' };
   }
   throwIfStopping(stopping);

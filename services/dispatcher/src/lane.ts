@@ -15,6 +15,7 @@ import { permitsOf } from './policy/permits.ts';
 import type { LaneKey } from './record/deferred.ts';
 import type { Cancellation, DeliveryKey } from './record/deliveries.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
+import { holdUntilTurn, releaseSuccessors } from './run-order.ts';
 import type { Target } from './target.ts';
 
 /** Result of a lane's job: nothing is deferred any more, or the job must run again. */
@@ -53,9 +54,9 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
     while (!isEmpty && !stopping.aborted && !pass.isOver()) {
       const capacity = pass.capacity();
       if (capacity > 0) {
-        const claimedCount = await pass.claim(capacity);
-        isEmpty = claimedCount === 0 && pass.isIdle();
-        if (claimedCount < capacity) await pass.waitForAll(POLL_EVERY_MS);
+        const { taken } = await pass.claim(capacity);
+        isEmpty = taken === 0 && pass.isIdle();
+        if (taken < capacity) await pass.waitForAll(POLL_EVERY_MS);
       } else if (pass.isIdle()) break;
       else await pass.waitForAny();
       pass.throwFault();
@@ -152,14 +153,20 @@ class LanePass {
    * because its endpoint asked for a pause. Returns false if there is no such delivery.
    */
   async probe(): Promise<boolean> {
-    const claimedCount = await this.claim(1, Math.max(1, this.#dispatcher.retryPolicy.retriesMax));
-    await this.waitForAll();
-    this.throwFault();
-    return claimedCount > 0;
+    const attemptsBelow = Math.max(1, this.#dispatcher.retryPolicy.retriesMax);
+    for (;;) {
+      const { taken, begun } = await this.claim(1, attemptsBelow);
+      await this.waitForAll();
+      this.throwFault();
+      if (begun > 0 || taken === 0 || this.isOver()) return begun > 0;
+    }
   }
 
-  /** Takes deferred deliveries, and attempts them or cancels them with further ones. Returns the number taken. */
-  async claim(limit: number, attemptsBelow?: number): Promise<number> {
+  /**
+   * Takes deferred deliveries, and attempts them or cancels them with further ones. Those of an ordered subscription
+   * whose turn it is not are not begun.
+   */
+  async claim(limit: number, attemptsBelow?: number): Promise<{ taken: number; begun: number }> {
     const { record, requests, attemptMs } = this.#dispatcher;
     const permitsMax = requests.permits.queued.free(this.#lane.accountId);
     const claimed = await record.claimDeferred({
@@ -174,10 +181,15 @@ class LanePass {
     if (first !== undefined && reason !== null) {
       this.#cancelAll(claimed.map(deliveryKeyOf), reason);
       await this.#cancelDeferred(deliveryKeyOf(first));
-    } else
-      for (const delivery of claimed)
-        this.#track(deliveryKeyOf(delivery), this.#deliver(delivery, attemptsBelow !== undefined));
-    return claimed.length;
+      for (const delivery of claimed) await releaseSuccessors(this.#dispatcher, delivery);
+      return { taken: claimed.length, begun: claimed.length };
+    }
+    const ready = first?.target?.ordered
+      ? await holdUntilTurn(this.#dispatcher, this.#lane, claimed)
+      : claimed;
+    for (const delivery of ready)
+      this.#track(deliveryKeyOf(delivery), this.#deliver(delivery, attemptsBelow !== undefined));
+    return { taken: claimed.length, begun: ready.length };
   }
 
   #track(key: DeliveryKey, work: Promise<void>): void {
@@ -248,5 +260,6 @@ class LanePass {
       return await record.defer(deliveryKeyOf(delivery));
     }
     await logAndSchedule(this.#dispatcher, delivery, result);
+    if (result.outcome.kind !== 'retry') await releaseSuccessors(this.#dispatcher, delivery);
   }
 }

@@ -10,6 +10,7 @@ const REPEATED = [
   'compatibility',
   'lanes',
   'mail',
+  'ordered',
   'outages',
   'pages',
   'pending-limit',

@@ -44,6 +44,7 @@ const CHANGED_COLUMNS_OF_DELIVERIES = [
   'first_byte_ms',
   'http_status_code',
   'next_attempt_at',
+  'out_of_order',
   'reason',
   'recovery_id',
   'request_headers',
@@ -55,6 +56,8 @@ const CHANGED_COLUMNS_OF_DELIVERIES = [
   'tls_ms',
   'total_ms',
   'trigger',
+  'waits_for_event_id',
+  'waits_for_event_type',
 ].join(', ');
 
 /**

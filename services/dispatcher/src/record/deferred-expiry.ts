@@ -11,6 +11,7 @@ import {
 import { callHalving } from '@runhook/runtime';
 import type { DeliveryKey } from './deliveries.ts';
 import type { Quarantine } from './quarantine.ts';
+import { restartAtTurn } from './run-order.ts';
 
 export interface DeferredExpiry {
   pool: Pool;
@@ -71,10 +72,17 @@ async function accountsWithExpired(
 
 // The time starts again after a block by Retry-After.
 const OF_ACCOUNT = `
-  SELECT d.id AS "deliveryId" FROM deliveries d LEFT JOIN subscriptions s ON s.id = d.subscription_id
+  SELECT d.id AS "deliveryId", s.ordered FROM deliveries d LEFT JOIN subscriptions s ON s.id = d.subscription_id
   WHERE d.account_id = $1 AND d.deferred_at < now() - $2::int * interval '1 second'
     AND (s.blocked_until IS NULL OR s.blocked_until < now() - $2::int * interval '1 second')
   ORDER BY d.deferred_at LIMIT $3`;
+
+interface ExpiredRow {
+  [column: string]: unknown;
+  deliveryId: string;
+  /** Null if the row of the subscription no longer exists. */
+  ordered: boolean | null;
+}
 
 // A locked delivery is being taken by its lane.
 const EXPIRE = `
@@ -100,8 +108,10 @@ async function expirePage(
   accountId: number,
 ): Promise<number> {
   const values = [accountId, maxSeconds, limit];
-  const rows = await runStatement<{ deliveryId: string }>(pool, OF_ACCOUNT, values, 'expired-of-account');
+  const rows = await runStatement<ExpiredRow>(pool, OF_ACCOUNT, values, 'expired-of-account');
   const keys = rows.map(({ deliveryId }): DeliveryKey => ({ deliveryId, accountId }));
+  const ordered = keys.filter((_, index) => rows[index]?.ordered);
+  if (ordered.length > 0) await restartAtTurn(pool, accountId, ordered);
   const quarantineKeyOf = ({ deliveryId: key }: DeliveryKey) => ({ accountId, key });
   const deliverable = await withoutQuarantined(pool, 'delivery', keys, quarantineKeyOf);
   let count = 0;

@@ -2,6 +2,7 @@ import type { DeliveryJob, EventKey, JobRunEvent, LaneJob } from '@runhook/contr
 import type { Pool } from '@runhook/database';
 import { type MicroBatcher, Semaphore } from '@runhook/runtime';
 import type { CachedSubscription, Delivery } from '../policy/next-step.ts';
+import type { RunDelivery } from '../policy/run-order.ts';
 import {
   type AccountVersions,
   loadAccountVersions,
@@ -32,7 +33,18 @@ import {
 import { type EventState, loadEventStates, loadEvents, type PlannedEvent } from './event-states.ts';
 import type { Quarantine } from './quarantine.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
+import {
+  type EndedDelivery,
+  type HeldDelivery,
+  holdDeliveries,
+  loadRunDeliveries,
+  loadUndispatchedOfRuns,
+  markOutOfOrder,
+  releaseSuccessors,
+  type UnrecordedRuns,
+} from './run-order.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
+import { quarantinedAmong } from './waiting.ts';
 
 /** An account with a thousand webhooks of a thousand jobs each takes 10 MB; with the longest headers as well it takes 70 MB. */
 const CACHED_BYTES_MAX = 96 * 1_024 * 1_024;
@@ -63,6 +75,7 @@ export class DispatchRecord {
   readonly #loads: MicroBatcher<DeliveryKey, Delivery | null>;
   readonly #deferrals: MicroBatcher<DeliveryKey, void>;
   readonly #cancellations: MicroBatcher<Cancellation, void>;
+  readonly #releases: MicroBatcher<EndedDelivery, void>;
   readonly #blocks: MicroBatcher<BlockChange, void>;
   readonly #statuses: StatusCoalescer;
 
@@ -84,6 +97,8 @@ export class DispatchRecord {
     this.#deferrals = createBatcher(options, 'defer', defer);
     const cancel = withoutResults<Cancellation>((cancellations) => cancelDeliveries(pool, cancellations));
     this.#cancellations = createBatcher(options, 'cancel', cancel);
+    const release = withoutResults<EndedDelivery>((ended) => releaseSuccessors(pool, ended));
+    this.#releases = createBatcher(options, 'release_successors', release);
     const block = withoutResults<BlockChange>((changes) => changeBlocks(pool, changes));
     this.#blocks = createBatcher(options, 'change_blocks', block);
     this.#statuses = new StatusCoalescer({
@@ -133,6 +148,34 @@ export class DispatchRecord {
 
   loadDeferredKeys(options: Pick<ClaimOptions, keyof LaneKey | 'limit'>): Promise<DeliveryKey[]> {
     return this.#runSingle((pool) => loadDeferredKeys(pool, options));
+  }
+
+  /** Returns the deliveries of the runs to the subscription, of any day. */
+  loadRunDeliveries(lane: LaneKey, runIds: readonly string[]): Promise<RunDelivery[]> {
+    return this.#runSingle((pool) => loadRunDeliveries(pool, lane, runIds));
+  }
+
+  /** Returns the undispatched events of the runs; null if no run can have one. */
+  loadUndispatchedOfRuns(runs: UnrecordedRuns): Promise<JobRunEvent[] | null> {
+    return this.#runSingle((pool) => loadUndispatchedOfRuns(pool, runs));
+  }
+
+  /** Lets deliveries wait for earlier ones of their runs, unless these have ended meanwhile. */
+  holdDeliveries(lane: LaneKey, held: readonly HeldDelivery[]): Promise<void> {
+    return this.#runSingle((pool) => holdDeliveries(pool, lane, held));
+  }
+
+  quarantinedAmong(events: LaneKey & { eventIds: readonly string[] }): Promise<Set<string>> {
+    return this.#runSingle((pool) => quarantinedAmong(pool, events));
+  }
+
+  markOutOfOrder(keys: readonly DeliveryKey[]): Promise<void> {
+    return this.#runSingle((pool) => markOutOfOrder(pool, keys));
+  }
+
+  /** Returns the deliveries that wait for this one to their lane. Resolves once their rows are updated. */
+  releaseSuccessors(ended: EndedDelivery): Promise<void> {
+    return this.#releases.add(ended);
   }
 
   hasDeferred(lane: LaneKey): Promise<boolean> {
