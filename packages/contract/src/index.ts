@@ -57,6 +57,25 @@ export {
   toProblems,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
+export {
+  type EventFilters,
+  type EventFiltersView,
+  type EventMatch,
+  type EventSelection,
+  eventMatches,
+  FILTER_LIMITS,
+  FILTER_NAMES,
+  FILTER_RUN_STATUSES,
+  type FilterSets,
+  filterSets,
+  filtersView,
+  type MatchedEvent,
+  MISMATCHES,
+  type Mismatch,
+  unmatchableFilters,
+} from './filters.ts';
+export { filtersSchema } from './filters-schema.ts';
+export { IdSet } from './id-set.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
@@ -132,7 +151,6 @@ export {
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
   type SubscriptionParsing,
-  subscriptionMatches,
   type UrlProblem,
   webhooksUnavailableReason,
 } from './subscriptions.ts';

@@ -165,25 +165,6 @@ function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
   return unique;
 }
 
-/**
- * Whether a subscription matches an event: its event types include the event's, and its job list includes the job or is
- * empty, which means all jobs of the account (docs/contract.md#events). An inactive subscription matches no event.
- */
-export function subscriptionMatches(
-  subscription: {
-    active: boolean;
-    eventTypes: readonly string[];
-    jobIds: Pick<ReadonlySet<string>, 'size' | 'has'>;
-  },
-  event: { eventType: EventType; jobId: string },
-): boolean {
-  return (
-    subscription.active &&
-    subscription.eventTypes.includes(event.eventType) &&
-    (subscription.jobIds.size === 0 || subscription.jobIds.has(event.jobId))
-  );
-}
-
 export const PLANS = ['free', 'developer', 'team', 'enterprise'] as const;
 export const DEPLOYMENTS = ['multi_tenant', 'single_tenant_public_cloud', 'single_tenant_private'] as const;
 

@@ -99,6 +99,7 @@ const KEY_NAMES = [
   'signature_key_ciphertext',
   'next_signature_key_ciphertext',
   'headers_ciphertext',
+  'format_options_ciphertext',
 ]
   .map(selectKeyNames)
   .join(' UNION ');
@@ -152,6 +153,12 @@ const COLUMNS = [
   },
   { secret: 'signature_key', table: 'subscriptions', column: 'signature_key_ciphertext', idType: 'text' },
   { secret: 'headers', table: 'subscriptions', column: 'headers_ciphertext', idType: 'text' },
+  {
+    secret: 'format_options',
+    table: 'subscriptions',
+    column: 'format_options_ciphertext',
+    idType: 'text',
+  },
   { secret: 'api_key', table: 'users', column: 'api_key_ciphertext', idType: 'bigint' },
   {
     secret: 'refresh_token',

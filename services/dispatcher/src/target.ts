@@ -13,12 +13,18 @@ export interface Target {
   signatureHeader: string | null;
   /** The subscriber's headers as an encrypted JSON object; null if there are none. */
   headersCiphertext: string | null;
+  /** Name of the format of the body; null for the payload of the contract. */
+  format: string | null;
+  /** Options of the format as an encrypted JSON object; null if there are none. */
+  formatOptionsCiphertext: string | null;
+  /** Whether the events of a run are sent in their order. */
+  ordered: boolean;
+  /** Requests per second; null without a limit. */
+  rateLimit: number | null;
+  /** Whether the response 410 deactivates the subscription. */
+  deactivateOn410: boolean;
   /** End of the time for which the endpoint asked for no requests, by PostgreSQL's clock; 0 if it never asked. */
   blockedUntilMs: number;
-  /** Whether the deliveries of a run are sent in the order started, errored, completed. */
-  ordered: boolean;
-  /** Maximum requests per second; null if it is not limited. */
-  rateLimit: number | null;
   active: boolean;
   deleted: boolean;
   plan: Plan;
@@ -29,7 +35,8 @@ export interface Target {
 export const TARGET_COLUMNS = `
   s.client_url, s.hmac_secret_ciphertext, s.next_hmac_secret_ciphertext, s.rotation_ends_at_micros,
   s.signature_key_ciphertext, s.next_signature_key_ciphertext, s.signature_header, s.headers_ciphertext,
-  (extract(epoch FROM s.blocked_until) * 1000)::bigint AS blocked_until_ms, s.ordered, s.rate_limit, s.active,
+  s.format, s.format_options_ciphertext, s.ordered, s.rate_limit, s.deactivate_on_410,
+  (extract(epoch FROM s.blocked_until) * 1000)::bigint AS blocked_until_ms, s.active,
   s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment`;
 
 /** A row with {@link TARGET_COLUMNS}. */
@@ -44,9 +51,12 @@ export interface TargetRow {
   rotation_ends_at_micros: string | null;
   signature_header: string | null;
   headers_ciphertext: string | null;
-  blocked_until_ms: string | null;
+  format: string | null;
+  format_options_ciphertext: string | null;
   ordered: boolean;
   rate_limit: number | null;
+  deactivate_on_410: boolean;
+  blocked_until_ms: string | null;
   active: boolean;
   deleted: boolean;
   plan: Plan;
@@ -66,9 +76,12 @@ export function toTarget(row: TargetRow): Target | null {
       key === null ? null : rotatingSecret(key, row.next_signature_key_ciphertext, rotationEndsAt),
     signatureHeader,
     headersCiphertext: row.headers_ciphertext,
-    blockedUntilMs: Number(row.blocked_until_ms ?? 0),
+    format: row.format,
+    formatOptionsCiphertext: row.format_options_ciphertext,
     ordered: row.ordered,
     rateLimit: row.rate_limit,
+    deactivateOn410: row.deactivate_on_410,
+    blockedUntilMs: Number(row.blocked_until_ms ?? 0),
     active,
     deleted,
     plan,

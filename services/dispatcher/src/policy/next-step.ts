@@ -1,13 +1,14 @@
 import {
   type Deployment,
   type EventType,
+  eventMatches,
+  type FilterSets,
+  type IdSet,
   type JobRunEvent,
   type Plan,
-  subscriptionMatches,
   webhooksUnavailableReason,
 } from '@runhook/contract';
 import type { Target } from '../target.ts';
-import type { JobIds } from './job-ids.ts';
 
 /** An account with its active subscriptions, as last read. */
 export interface AccountSubscriptions {
@@ -25,7 +26,9 @@ export interface CachedSubscription {
   versionedId: string;
   name: string;
   eventTypes: readonly EventType[];
-  jobIds: JobIds;
+  jobIds: IdSet;
+  /** Null for a subscription without filters. */
+  filters: FilterSets | null;
   /**
    * Whether the account has too many deferred deliveries, and this lane at least an equal share of the limit
    * (maintenance/pending-limit.ts). A new delivery without a slot is then cancelled.
@@ -37,9 +40,9 @@ export interface CachedSubscription {
 /** Returns the subscriptions that match an event of the account; none if its plan or deployment has no webhooks. */
 export function matchSubscriptions(account: AccountSubscriptions, event: JobRunEvent): CachedSubscription[] {
   if (webhooksUnavailableReason(account) !== null) return [];
-  const { eventType, data } = event;
-  return account.subscriptions.filter(({ eventTypes, jobIds }) =>
-    subscriptionMatches({ active: true, eventTypes, jobIds }, { eventType, jobId: data.jobId }),
+  return account.subscriptions.filter(
+    ({ eventTypes, jobIds, filters }) =>
+      eventMatches({ active: true, eventTypes, jobIds, filters }, event).matches,
   );
 }
 

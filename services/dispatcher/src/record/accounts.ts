@@ -1,7 +1,6 @@
-import type { EventType } from '@runhook/contract';
+import { type EventType, IdSet } from '@runhook/contract';
 import { type Queryable, runStatement } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
-import { JobIds } from '../policy/job-ids.ts';
 import type { AccountSubscriptions, CachedSubscription } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, toTarget } from '../target.ts';
 
@@ -75,8 +74,8 @@ export async function loadSubscriptions(
     const { id, versioned_id: versionedId, name, event_types: eventTypes, full: isFull } = row;
     const target = toTarget(row);
     if (target === null) continue;
-    const jobIds = new JobIds(row.job_ids);
-    subscriptions.set(id, { id, versionedId, name, eventTypes, jobIds, isFull, target });
+    const jobIds = IdSet.fromArrayText(row.job_ids);
+    subscriptions.set(id, { id, versionedId, name, eventTypes, jobIds, filters: null, isFull, target });
   }
   return ids.map((id) => subscriptions.get(id) ?? null);
 }
@@ -87,7 +86,7 @@ const OBJECT_BYTES = 400;
 /** Returns an upper estimate of the memory of a cached account: two bytes for each character. */
 export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'subscriptions'>): number {
   let bytes = OBJECT_BYTES;
-  for (const { id, versionedId, name, jobIds, target } of subscriptions) {
+  for (const { id, versionedId, name, jobIds, filters, target } of subscriptions) {
     const { clientUrl, endpoint, secret, signatureKey, signatureHeader, headersCiphertext } = target;
     const texts = [
       id,
@@ -102,7 +101,7 @@ export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'sub
       signatureHeader,
       headersCiphertext,
     ];
-    bytes += OBJECT_BYTES + jobIds.bytes;
+    bytes += OBJECT_BYTES + jobIds.bytes + (filters === null ? 0 : OBJECT_BYTES + filters.bytes);
     for (const text of texts) bytes += 2 * (text?.length ?? 0);
   }
   return bytes;

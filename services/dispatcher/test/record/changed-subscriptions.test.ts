@@ -1,10 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { HEADER_LIMITS, SUBSCRIPTION_LIMITS } from '@runhook/contract';
+import { HEADER_LIMITS, IdSet, SUBSCRIPTION_LIMITS } from '@runhook/contract';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription, type TestDatabase } from '@runhook/testing';
-import { JobIds } from '../../src/policy/job-ids.ts';
 import type { AccountSubscriptions, CachedSubscription } from '../../src/policy/next-step.ts';
 import { loadAccountVersions, loadSubscriptions, SubscriptionCache } from '../../src/record/accounts.ts';
 
@@ -151,7 +150,8 @@ test('subscriptions as large as the contract allows take no more memory than the
     versionedId: `${id} 1`,
     name: 'ж'.repeat(SUBSCRIPTION_LIMITS.nameCharactersMax),
     eventTypes: ['job.run.started', 'job.run.errored', 'job.run.completed'],
-    jobIds: new JobIds(`{${Array.from({ length: SUBSCRIPTION_LIMITS.jobIdsMax }, (_, n) => 2 ** 52 + n)}}`),
+    jobIds: IdSet.fromArrayText(`{${Array.from({ length: SUBSCRIPTION_LIMITS.jobIdsMax }, (_, n) => 2 ** 52 + n)}}`),
+    filters: null,
     isFull: false,
     target: {
       clientUrl: textOf(SUBSCRIPTION_LIMITS.clientUrlCharactersMax),

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { JOB_RUN_EVENTS, verify } from '@runhook/contract';
+import { IdSet, JOB_RUN_EVENTS, verify } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import {
   countDispatchedEvents,
@@ -8,7 +8,6 @@ import {
   oneQueueBackend,
   testSecrets,
 } from '@runhook/testing';
-import { JobIds } from '../../src/policy/job-ids.ts';
 import type { CachedSubscription } from '../../src/policy/next-step.ts';
 import { estimateBytes, SubscriptionCache } from '../../src/record/accounts.ts';
 import type { Target } from '../../src/target.ts';
@@ -159,7 +158,8 @@ describe('the cache of subscriptions', () => {
     versionedId: `${id} 1`,
     name: 'x',
     eventTypes: ['job.run.errored'],
-    jobIds: new JobIds('{}'),
+    jobIds: IdSet.fromArrayText('{}'),
+    filters: null,
     isFull: false,
     target: { clientUrl: '', endpoint: '', secret: { current: '', rotation: null } } as Target,
   });

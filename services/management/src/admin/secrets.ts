@@ -7,6 +7,7 @@ const NAMES: Record<Reencryption['secret'], { plural: string; owner: string }> =
   next_signature_key: { plural: 'next private keys of webhooks', owner: 'subscription' },
   signature_key: { plural: 'private keys of webhooks', owner: 'subscription' },
   headers: { plural: 'headers of webhooks', owner: 'subscription' },
+  format_options: { plural: 'format options of webhooks', owner: 'subscription' },
   api_key: { plural: 'API keys', owner: 'user' },
   refresh_token: { plural: 'refresh tokens of the identity provider', owner: 'identity' },
 };
