@@ -14,6 +14,7 @@ const REPEATED = [
   'pages',
   'pending-limit',
   'quarantine',
+  'rate-limit',
   'record/subscription-cache',
   'resume',
   'telemetry/worker-health',

@@ -150,7 +150,9 @@ test('subscriptions as large as the contract allows take no more memory than the
     versionedId: `${id} 1`,
     name: 'ж'.repeat(SUBSCRIPTION_LIMITS.nameCharactersMax),
     eventTypes: ['job.run.started', 'job.run.errored', 'job.run.completed'],
-    jobIds: IdSet.fromArrayText(`{${Array.from({ length: SUBSCRIPTION_LIMITS.jobIdsMax }, (_, n) => 2 ** 52 + n)}}`),
+    jobIds: IdSet.fromArrayText(
+      `{${Array.from({ length: SUBSCRIPTION_LIMITS.jobIdsMax }, (_, n) => 2 ** 52 + n)}}`,
+    ),
     filters: null,
     isFull: false,
     target: {
