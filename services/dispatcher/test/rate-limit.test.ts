@@ -107,8 +107,8 @@ describe.each(oneQueueBackend())('webhooks with a rate limit, on $name', (backen
     await redeliver(5);
     await everyDelivery(1, 'delivered');
     await eventually(async () => {
-      const { rowCount } = await query('SELECT FROM deliveries WHERE deferred_at IS NOT NULL');
-      expect(rowCount).toBe(4);
+      expect((await query('SELECT FROM deliveries WHERE deferred_at IS NOT NULL')).rowCount).toBe(4);
+      expect((await query('SELECT FROM rate_buckets WHERE limited_at IS NOT NULL')).rowCount).toBe(1);
     });
     expect(harness.receiver.requests).toHaveLength(1);
   });
