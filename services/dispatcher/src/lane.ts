@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { LaneJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import { waitAtMost } from '@runhook/runtime';
@@ -10,6 +11,7 @@ import {
   logAndSchedule,
 } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import { LaneRate } from './lane-rate.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
 import { permitsOf } from './policy/permits.ts';
 import type { LaneKey } from './record/deferred.ts';
@@ -27,6 +29,8 @@ const PASS_MS = 10_000;
 const POLL_EVERY_MS = 100;
 /** Minimum delay of the job of a lane with free slots, but without permits or capacity of its server. */
 const FULL_WAIT_MS = 1_000;
+/** Maximum time for which the job of a lane without attempts in flight waits for tokens of its rate limit. */
+const TOKEN_WAIT_MAX_MS = 200;
 /** Maximum number of deferred deliveries of a lane that are cancelled at once, without loading their data. */
 const CANCEL_PAGE = 500;
 
@@ -39,12 +43,14 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
   const { subscriptionId, accountId = await record.loadAccountId(job) } = job;
   if (accountId === null) return { kind: 'done' };
   throwIfStopping(stopping);
-  const pass = new LanePass(dispatcher, { subscriptionId, accountId });
   let nextDelayMs: number | null = null;
   limits.beginDraining(subscriptionId);
+  const rate = new LaneRate({ record, subscriptionId });
+  const pass = new LanePass(dispatcher, { subscriptionId, accountId }, rate);
   try {
     const block = await record.claimProbe(subscriptionId);
     limits.update({ subscriptionId, accountId, ...block });
+    rate.update(block.rateLimit);
     if (block.isProbe && !(await pass.probe())) return { kind: 'done' };
     if (block.blockedMs > 0) {
       nextDelayMs = limits.waitMs(subscriptionId);
@@ -52,22 +58,24 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
     }
     let isEmpty = false;
     while (!isEmpty && !stopping.aborted && !pass.isOver()) {
-      const capacity = pass.capacity();
+      const capacity = await rate.grant(pass.capacity());
       if (capacity > 0) {
         const { taken } = await pass.claim(capacity);
         isEmpty = taken === 0 && pass.isIdle();
         if (taken < capacity) await pass.waitForAll(POLL_EVERY_MS);
-      } else if (pass.isIdle()) break;
-      else await pass.waitForAny();
+      } else if (!pass.isIdle()) await pass.waitForAny();
+      else if (!(await pass.waitForTokens())) break;
       pass.throwFault();
     }
     await pass.waitForAll();
     pass.throwFault();
     if (isEmpty) return { kind: 'done' };
-    nextDelayMs = Math.max(limits.waitMs(subscriptionId), pass.isFull ? FULL_WAIT_MS : 0);
+    const fullWaitMs = pass.isFull ? FULL_WAIT_MS : 0;
+    nextDelayMs = Math.max(limits.waitMs(subscriptionId), fullWaitMs, rate.resumeDelayMs());
     return { kind: 'reschedule', delayMs: nextDelayMs };
   } finally {
     await pass.waitForAll();
+    await rate.close();
     limits.endDraining(subscriptionId, nextDelayMs);
   }
 }
@@ -108,21 +116,22 @@ class LanePass {
   isFull = false;
   readonly #dispatcher: Dispatcher;
   readonly #lane: LaneKey;
+  readonly #rate: LaneRate;
   readonly #inFlight = new Set<Promise<void>>();
   readonly #untilMs = performance.now() + PASS_MS;
   /** Attempts that were in flight when the time of the pass was over. */
   #lastAttempts: readonly Promise<void>[] | null = null;
   #fault: { error: unknown } | null = null;
 
-  constructor(dispatcher: Dispatcher, lane: LaneKey) {
+  constructor(dispatcher: Dispatcher, lane: LaneKey, rate: LaneRate) {
     this.#dispatcher = dispatcher;
     this.#lane = lane;
+    this.#rate = rate;
   }
 
   /**
-   * Returns how many deliveries to take now; 0 until enough slots are free to be worth a statement. The lane of a webhook
-   * for which `isLaneOnly` holds makes all of its automatic attempts, so a limit of their rate belongs here: what a pass
-   * takes is what it sends, except for the deliveries that `claim` leaves waiting for an earlier one of their run.
+   * Returns how many deliveries the pass may take now, if its rate limit permits it; 0 until enough slots are free to be
+   * worth a statement.
    */
   capacity(): number {
     const { limits, requests } = this.#dispatcher;
@@ -153,6 +162,8 @@ class LanePass {
    * because its endpoint asked for a pause. Returns false if there is no such delivery.
    */
   async probe(): Promise<boolean> {
+    // The next probe finds the bucket full.
+    if ((await this.#rate.grant(1)) === 0) return true;
     const attemptsBelow = Math.max(1, this.#dispatcher.retryPolicy.retriesMax);
     for (;;) {
       const { taken, begun } = await this.claim(1, attemptsBelow);
@@ -187,9 +198,16 @@ class LanePass {
     const ready = first?.target?.ordered
       ? await holdUntilTurn(this.#dispatcher, this.#lane, claimed)
       : claimed;
+    if (first?.target) await this.#requireTokens(first.target, ready.length);
     for (const delivery of ready)
       this.#track(deliveryKeyOf(delivery), this.#deliver(delivery, attemptsBelow !== undefined));
     return { taken: claimed.length, begun: ready.length };
+  }
+
+  /** Draws missing tokens of deliveries that are sent now: the limit is new, or the claim took longer than tokens are valid. */
+  async #requireTokens({ rateLimit }: Target, count: number): Promise<void> {
+    this.#rate.update(rateLimit);
+    await this.#rate.grant(count, count);
   }
 
   #track(key: DeliveryKey, work: Promise<void>): void {
@@ -208,9 +226,19 @@ class LanePass {
   /** Waits until an attempt (all, if `isFull`) ends, at most POLL_EVERY_MS: other lanes may release permits first. */
   async waitForAny(): Promise<void> {
     // Retries of the lane, which are other jobs, may have the slots while one attempt of this pass hangs.
-    if (!this.isFull) return await waitAtMost(POLL_EVERY_MS, Promise.race(this.#inFlight));
+    const timeoutMs = Math.min(POLL_EVERY_MS, this.#rate.waitMs() || POLL_EVERY_MS);
+    if (!this.isFull) return await waitAtMost(timeoutMs, Promise.race(this.#inFlight));
     await this.waitForAll(POLL_EVERY_MS);
     this.isFull = this.isIdle();
+  }
+
+  /** Waits for the next draw if it is due soon, which is more exact than a delay of the job. */
+  async waitForTokens(): Promise<boolean> {
+    const waitMs = this.#rate.waitMs();
+    if (waitMs === 0 || waitMs > TOKEN_WAIT_MAX_MS) return false;
+    const { stopping } = this.#dispatcher;
+    await wait(waitMs, undefined, { signal: stopping }).catch(() => undefined);
+    return true;
   }
 
   async waitForAll(timeoutMs?: number): Promise<void> {
@@ -247,6 +275,8 @@ class LanePass {
     const { record, limits } = this.#dispatcher;
     // A delivery without a target is cancelled.
     const target = delivery.target as Target;
+    const token = this.#rate.take();
+    if (token === null) return await record.defer(deliveryKeyOf(delivery));
     const result = await attemptQueued(this.#dispatcher, delivery, target, isProbe).catch(
       async (error: unknown) => {
         // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
@@ -255,6 +285,7 @@ class LanePass {
       },
     );
     if (result === null) {
+      this.#rate.putBack(token);
       // Without a free slot, the limit of the lane has fallen since the claim.
       this.isFull = limits.freeSlots(delivery.subscriptionId) > 0;
       return await record.defer(deliveryKeyOf(delivery));

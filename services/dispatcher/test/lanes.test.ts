@@ -436,6 +436,16 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     }
     await setBlocked(25);
     await pool.query(`UPDATE subscriptions SET client_url = client_url || '/newer'`);
+    // The day starts again as well when the lane has waited for its rate limit.
+    const setLimited = (hoursAgo: number) =>
+      pool.query(
+        `INSERT INTO rate_buckets SELECT id, 0, now(), now() - $1 * interval '1 hour' FROM subscriptions
+         ON CONFLICT (subscription_id) DO UPDATE SET limited_at = EXCLUDED.limited_at`,
+        [hoursAgo],
+      );
+    await setLimited(23);
+    expect(await runLanesPass()).toEqual({ waiting: 1, expired: 0 });
+    await setLimited(25);
     const result = await runLanesPass();
     expect(result).toEqual({ waiting: 1, released: 0, expired: 3 });
     const rows = await deliveriesOf(harness.database);

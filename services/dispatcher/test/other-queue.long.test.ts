@@ -15,6 +15,7 @@ const REPEATED = [
   'pages',
   'pending-limit',
   'quarantine',
+  'rate-limit',
   'record/subscription-cache',
   'resume',
   'telemetry/worker-health',

@@ -107,6 +107,8 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
     management: 'SELECT, INSERT, UPDATE, DELETE',
     dispatcher: 'SELECT, INSERT, UPDATE, DELETE',
   },
+  // A foreign key deletes the bucket of a deleted subscription with the rights of the owner.
+  rate_buckets: { management: 'SELECT', dispatcher: 'SELECT, INSERT, UPDATE' },
   rate_limits: { management: 'SELECT, INSERT, UPDATE, DELETE' },
   reconciler_cursors: { dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   record_probe: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },

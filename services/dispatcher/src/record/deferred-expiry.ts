@@ -70,11 +70,14 @@ async function accountsWithExpired(
   return rows.map(({ accountId }) => Number(accountId));
 }
 
-// The time starts again after a block by Retry-After.
+// The time starts again after a block by Retry-After, and after the lane has waited for its rate limit.
 const OF_ACCOUNT = `
-  SELECT d.id AS "deliveryId", s.ordered FROM deliveries d LEFT JOIN subscriptions s ON s.id = d.subscription_id
+  SELECT d.id AS "deliveryId", s.ordered FROM deliveries d LEFT JOIN (
+    SELECT id, ordered, greatest(blocked_until, limited_at) AS waited_until
+    FROM subscriptions LEFT JOIN rate_buckets ON subscription_id = id WHERE account_id = $1
+  ) AS s ON s.id = d.subscription_id
   WHERE d.account_id = $1 AND d.deferred_at < now() - $2::int * interval '1 second'
-    AND (s.blocked_until IS NULL OR s.blocked_until < now() - $2::int * interval '1 second')
+    AND (s.waited_until IS NULL OR s.waited_until < now() - $2::int * interval '1 second')
   ORDER BY d.deferred_at LIMIT $3`;
 
 interface ExpiredRow {
@@ -100,8 +103,9 @@ const EXPIRE = `
   SELECT count(*)::int AS expired FROM expired`;
 
 /**
- * Fails a page of the account's expired deliveries, oldest first, without those of subscriptions that Retry-After has
- * blocked within `maxSeconds`. Returns their number: 0 if there are none, or all of the page are set aside or locked.
+ * Fails a page of the account's expired deliveries, oldest first, without those of subscriptions that were blocked by
+ * Retry-After or waited for their rate limit within `maxSeconds`. Returns their number: 0 if there are none, or all of
+ * the page are set aside or locked.
  */
 async function expirePage(
   { pool, quarantine, maxSeconds, limit, reason }: DeferredExpiry,

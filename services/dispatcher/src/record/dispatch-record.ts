@@ -32,6 +32,7 @@ import {
 } from './deliveries.ts';
 import { type EventState, loadEventStates, loadEvents, type PlannedEvent } from './event-states.ts';
 import type { Quarantine } from './quarantine.ts';
+import { type Draw, drawTokens, returnTokens } from './rate-buckets.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
 import {
   type EndedDelivery,
@@ -198,6 +199,19 @@ export class DispatchRecord {
 
   claimProbe(subscriptionId: string): Promise<Block> {
     return this.#runSingle((pool) => claimProbe(pool, subscriptionId));
+  }
+
+  /** Draws up to `max` tokens of the subscription's rate limit; null if it has none. */
+  drawTokens(subscriptionId: string, max: number): Promise<Draw | null> {
+    return this.#runSingle((pool) => drawTokens(pool, subscriptionId, max));
+  }
+
+  /** Returns unused tokens. If that fails they are lost, because a second execution would add tokens. */
+  async returnTokens(subscriptionId: string, count: number): Promise<void> {
+    const { pool, logger } = this.#options;
+    await returnTokens(pool, subscriptionId, count).catch((err: unknown) =>
+      logger.warn({ err, subscriptionId }, 'unused tokens of a rate limit could not be returned'),
+    );
   }
 
   /** Writes the status of a subscription at most once in two seconds. */
