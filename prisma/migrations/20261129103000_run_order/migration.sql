@@ -12,9 +12,11 @@ DROP INDEX "deliveries_lane_idx";
 -- allows require-concurrent-index-creation: services stand still for the migrations of this release.
 CREATE INDEX "deliveries_lane_idx" ON "deliveries" ("subscription_id", "day", "created_at", "id") WHERE "deferred_at" < 'infinity';
 
--- What waits for an event that has ended.
+-- What was deferred for too long; and of the deliveries that wait, those of a run, without an index more for each plan to open.
+-- allows require-concurrent-index-deletion: services stand still for the migrations of this release.
+DROP INDEX "deliveries_deferred_idx";
 -- allows require-concurrent-index-creation: services stand still for the migrations of this release.
-CREATE INDEX "deliveries_waiting_idx" ON "deliveries" ("subscription_id", "run_id", "id") WHERE "deferred_at" = 'infinity';
+CREATE INDEX "deliveries_deferred_idx" ON "deliveries" ("deferred_at", "subscription_id", "run_id") WHERE "deferred_at" IS NOT NULL;
 
 CREATE OR REPLACE FUNCTION "lanes_with_deferred"("after" text, "count_max" integer) RETURNS SETOF text
 LANGUAGE plpgsql AS $$

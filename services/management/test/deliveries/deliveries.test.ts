@@ -101,6 +101,27 @@ describe('the list of deliveries', () => {
     ]);
   });
 
+  test('names the earlier delivery of its run that a delivery to an ordered webhook waits for, and those out of order', async () => {
+    const { id, event } = await insert({ eventType: 'job.run.started', status: 'pending' });
+    const { id: waiting } = await insert({ status: 'pending', eventTime: new Date(Date.now() - 1_000) });
+    const { pool } = harness.database;
+    await pool.query(`UPDATE deliveries SET out_of_order = true WHERE id = $1`, [id]);
+    const wait = `UPDATE deliveries SET deferred_at = $2, waits_for_event_id = $3, waits_for_event_type = $4 WHERE id = $1`;
+    await pool.query(wait, [waiting, 'infinity', event.eventId, event.eventType]);
+    const expected = { kind: 'order', event_type: 'job.run.started', delivery_id: id };
+    const { data } = (await get('/deliveries')).json;
+    expect(data).toMatchObject([
+      { id, out_of_order: true },
+      { id: waiting, waiting_for: expected },
+    ]);
+    expect(data[0]).not.toHaveProperty('waiting_for');
+    expect(data[1]).not.toHaveProperty('out_of_order');
+    expect((await get(`/delivery/${waiting}`)).json.data).toMatchObject({ waiting_for: expected });
+    // It is released.
+    await pool.query('UPDATE deliveries SET deferred_at = now() WHERE id = $1', [waiting]);
+    expect((await get(`/delivery/${waiting}`)).json.data).not.toHaveProperty('waiting_for');
+  });
+
   test('is sorted newest first across days, in pages, with the total', async () => {
     const ids: string[] = [];
     for (let hours = 0; hours < 60; hours += 5) {
