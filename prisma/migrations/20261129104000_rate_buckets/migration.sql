@@ -1,4 +1,4 @@
--- Token buckets of webhooks with a rate limit (docs/adr/0072-ordered-and-limited-webhooks.md). Each draw updates one row, so
+-- Token buckets of webhooks with a rate limit (docs/adr/0072-ordered-webhooks.md). Each draw updates one row, so
 -- pages have space for HOT updates. Not unlogged: after a crash all buckets would be full.
 
 -- CreateTable

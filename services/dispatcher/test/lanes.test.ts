@@ -444,7 +444,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
         [hoursAgo],
       );
     await setLimited(23);
-    expect(await runLanesPass()).toEqual({ waiting: 1, expired: 0 });
+    expect(await runLanesPass()).toEqual({ waiting: 1, expired: 0, released: 0 });
     await setLimited(25);
     const result = await runLanesPass();
     expect(result).toEqual({ waiting: 1, released: 0, expired: 3 });

@@ -154,12 +154,13 @@ export async function listAttempts(
   return await queryRows(pool, ATTEMPT, SELECT_ATTEMPTS, [idDay('delivery', id), id, accountId]);
 }
 
-/** What a delivery waits for: an earlier delivery of its run, which is on record once its event is dispatched. */
-export interface WaitingFor {
-  kind: 'order';
-  event_type: EventType;
-  delivery_id: string;
-}
+/**
+ * What a delivery waits for: an earlier delivery of its run, which is on record once its event is dispatched, or the rate
+ * limit of its webhook.
+ */
+export type WaitingFor =
+  | { kind: 'order'; event_type: EventType; delivery_id: string }
+  | { kind: 'rate_limit' };
 
 /** A delivery as the API returns it (docs/contract.md#deliveries). */
 export interface DeliveryView

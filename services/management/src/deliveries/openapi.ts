@@ -66,11 +66,17 @@ export const DELIVERY_PROPERTIES: PropertiesOf<DeliveryView> = {
     count('Duration of the latest attempt in milliseconds; null before the first, and for `no_address`.'),
   ),
   waiting_for: {
-    ...responseObject<WaitingFor>('What it waits for. Absent unless it waits.', {
-      kind: { type: 'string', const: 'order', description: 'It waits for an earlier event of its run.' },
-      event_type: EVENT_TYPE,
-      delivery_id: prefixedId('wdl_', 'The delivery that it waits for.'),
-    }),
+    description: 'What it waits for. Absent unless it waits.',
+    oneOf: [
+      responseObject<Extract<WaitingFor, { kind: 'order' }>>('An earlier event of its run.', {
+        kind: { type: 'string', const: 'order' },
+        event_type: EVENT_TYPE,
+        delivery_id: prefixedId('wdl_', 'The delivery that it waits for.'),
+      }),
+      responseObject<Extract<WaitingFor, { kind: 'rate_limit' }>>('The rate limit of its webhook.', {
+        kind: { type: 'string', const: 'rate_limit' },
+      }),
+    ],
   },
   out_of_order: {
     type: 'boolean',
