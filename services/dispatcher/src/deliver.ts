@@ -2,9 +2,11 @@ import type { DeliveryJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import { type AttemptResult, deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import { attemptQueued, wakeLane } from './lane.ts';
+import { reasonOfFormat } from './format.ts';
+import { wakeLane } from './lane.ts';
 import { LaneRate } from './lane-rate.ts';
 import { type Delivery, mustUseLane, nextStep, nextTrigger } from './policy/next-step.ts';
+import { attemptQueued } from './queued-attempt.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
 import { releaseSuccessors } from './run-order.ts';
 import type { Target } from './target.ts';
@@ -36,8 +38,14 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   if (!delivery) logger.warn({ deliveryId }, 'dropped the job of a delivery without a row');
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
   if (step.kind === 'wait') return { kind: 'reschedule', delayMs: step.delayMs };
-  if (step.kind === 'cancel') {
-    await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: step.reason });
+  const reason =
+    step.kind === 'cancel'
+      ? step.reason
+      : step.target.format === null
+        ? null
+        : reasonOfFormat(dispatcher, delivery, step.target);
+  if (step.kind === 'cancel' || reason !== null) {
+    await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: reason ?? '' });
     metrics.completed.cancelled.inc();
     await releaseSuccessors(dispatcher, delivery);
     if (delivery.target?.ordered) wakeLane(dispatcher, delivery);
