@@ -36,7 +36,7 @@ const LABELS: Record<string, RegExp> = {
   outcome: /^(delivered|retry|failed|cancelled)$/,
   code: /^[a-z_]{4,30}$/,
   batch:
-    /^(load_subscriptions|load_event_states|commit|commit_attempted|load_deliveries|defer|record_attempts|cancel|change_blocks|enqueue)$/,
+    /^(load_subscriptions|load_event_states|commit|commit_attempted|load_deliveries|defer|record_attempts|cancel|release_successors|change_blocks|enqueue)$/,
   kind: /^(delivery|event|retry|lane|recovery|status|notice|conflict|out_of_range)$/,
   dependency: /^(database|queue)$/,
   method: /^(GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS|other)$/,

@@ -26,6 +26,7 @@ export {
   type RunStatus,
   type RunTime,
 } from './event-types.ts';
+export { type EventVolume, lowestRateLimit } from './event-volume.ts';
 export {
   attemptsLeft,
   batchedEvents,

@@ -1,6 +1,7 @@
 import {
   attemptsLeft,
   deliveryHeaders,
+  type JobRunEvent,
   maskHeaders,
   renderPayload,
   secretsAt,
@@ -11,7 +12,7 @@ import { isBlocked, isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import { decryptOptions, formatOf, interpretResponse, noteJobState, render } from './format.ts';
 import { deactivateIfGone } from './gone.ts';
-import { type Delivery, nextTrigger } from './policy/next-step.ts';
+import { type Delivery, isLaneOnly, nextTrigger } from './policy/next-step.ts';
 import type { Lane, LaneOutcome } from './policy/origins.ts';
 import {
   decideOutcome,
@@ -157,6 +158,8 @@ async function send(
   const byStatus = toAttemptReport(result);
   const report = interpretation === null ? byStatus : toInterpretedReport(byStatus, interpretation);
   const number = delivery.attemptCount + 1;
+  // Waits that the subscriber has chosen, for an order or a rate limit, are no sign of a slow service.
+  if (number === 1 && !isLaneOnly(target)) measureFirstAttempt(metrics, event, sentAt);
   const progress = { cycle: delivery.cycle, attemptCount: number };
   const outcome = decideOutcome(report, progress, retryPolicy, Math.random(), interpretation);
   const { response } = result;
@@ -253,7 +256,7 @@ export function reportAttempt(
     failures: hasSucceeded ? 0 : 1,
     failedSince: hasSucceeded ? null : startedAt,
   });
-  measureAttempt(metrics, delivery, attemptRecord);
+  measureAttempt(metrics, attemptRecord);
   logger.info(
     {
       deliveryId: attemptRecord.deliveryId,
@@ -274,11 +277,16 @@ export function reportAttempt(
   );
 }
 
-function measureAttempt(
-  metrics: DispatcherMetrics,
-  delivery: AttemptableDelivery,
-  attemptRecord: AttemptRecord,
+function measureFirstAttempt(
+  { eventToFirstAttempt }: DispatcherMetrics,
+  { timestamp }: JobRunEvent,
+  sentAt: Date,
 ): void {
+  // The publisher's clock may be ahead.
+  eventToFirstAttempt.observe(Math.max(0, sentAt.getTime() - Date.parse(timestamp)) / 1000);
+}
+
+function measureAttempt(metrics: DispatcherMetrics, attemptRecord: AttemptRecord): void {
   const { status, error, nextDelayMs } = attemptRecord;
   if (status === 'pending') metrics.attempts.retry.inc();
   else {
@@ -286,11 +294,6 @@ function measureAttempt(
     metrics.completed[status].inc();
   }
   metrics.attemptDuration.observe(attemptRecord.durationMs / 1000);
-  if (attemptRecord.number === 1) {
-    const waitedMs = attemptRecord.startedAt.getTime() - Date.parse(delivery.event.timestamp);
-    // The publisher's clock may be ahead.
-    metrics.eventToFirstAttempt.observe(Math.max(0, waitedMs) / 1000);
-  }
   if (nextDelayMs !== null) metrics.retryWait.observe(nextDelayMs / 1000);
   if (error) {
     metrics.attemptErrors.inc({ code: error.code });

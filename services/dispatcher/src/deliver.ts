@@ -1,11 +1,15 @@
 import type { DeliveryJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
-import { deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
+import { type AttemptResult, deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { reasonOfFormat } from './format.ts';
-import { attemptQueued, wakeLane } from './lane.ts';
+import { wakeLane } from './lane.ts';
+import { LaneRate } from './lane-rate.ts';
 import { type Delivery, mustUseLane, nextStep, nextTrigger } from './policy/next-step.ts';
+import { attemptQueued } from './queued-attempt.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
+import { releaseSuccessors } from './run-order.ts';
+import type { Target } from './target.ts';
 
 /** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
 export type DeliverResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: number };
@@ -43,19 +47,22 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   if (step.kind === 'cancel' || reason !== null) {
     await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: reason ?? '' });
     metrics.completed.cancelled.inc();
+    await releaseSuccessors(dispatcher, delivery);
+    if (delivery.target?.ordered) wakeLane(dispatcher, delivery);
     return { kind: 'done' };
   }
   throwIfStopping(stopping);
-  if (mustUseLane(delivery, step.target)) {
-    limits.update(laneOf(dispatcher, delivery, step.target));
+  const isRedelivery = nextTrigger(delivery) === 'manual' && !delivery.isRecovered;
+  const lane = laneOf(dispatcher, delivery, step.target);
+  // In its lane, a redelivery would wait for the end of the block.
+  const skipsLane = isRedelivery && lane.blockedMs > 0;
+  if (!skipsLane && mustUseLane(delivery, step.target)) {
+    limits.update(lane);
     return await deferToLane(dispatcher, delivery);
   }
-  const isRedelivery = nextTrigger(delivery) === 'manual' && !delivery.isRecovered;
-  const result = await attemptQueued(dispatcher, delivery, step.target, isRedelivery);
+  const result = await attemptWithToken(dispatcher, delivery, step.target, isRedelivery);
   if (result === null) {
-    // In its lane, a redelivery would wait for the end of the block.
-    if (isRedelivery && laneOf(dispatcher, delivery, step.target).blockedMs > 0)
-      return { kind: 'reschedule', delayMs: REDELIVERY_GAP_MS };
+    if (skipsLane) return { kind: 'reschedule', delayMs: REDELIVERY_GAP_MS };
     metrics.retriesDeferred.inc();
     return await deferToLane(dispatcher, delivery);
   }
@@ -64,6 +71,25 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   return isRecorded && outcome.kind === 'retry'
     ? { kind: 'reschedule', delayMs: outcome.delayMs }
     : { kind: 'done' };
+}
+
+/** Returns null if it gets no permits, no slot, or no token of the rate limit, if there is one. */
+async function attemptWithToken(
+  dispatcher: Dispatcher,
+  delivery: Delivery,
+  target: Target,
+  isRedelivery: boolean,
+): Promise<AttemptResult | null> {
+  const { record } = dispatcher;
+  const rate = new LaneRate({ record, subscriptionId: delivery.subscriptionId });
+  rate.update(target.rateLimit);
+  await rate.grant(1);
+  const token = rate.take();
+  if (token === null) return null;
+  const result = await attemptQueued(dispatcher, delivery, target, isRedelivery);
+  if (result === null) rate.putBack(token);
+  await rate.close();
+  return result;
 }
 
 /** Leaves the next attempt to the job of the lane. */

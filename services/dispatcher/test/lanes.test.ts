@@ -191,7 +191,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await insertDeferred(subscription, 20);
     await harness.startDispatcher();
     const result = await runLanesPass();
-    expect(result).toEqual({ waiting: 1, expired: 0 });
+    expect(result).toEqual({ waiting: 1, released: 0, expired: 0 });
     await everyDelivery(20, 'delivered');
     expect(harness.receiver.requests).toHaveLength(20);
   });
@@ -427,17 +427,27 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       pool.query(`UPDATE subscriptions SET blocked_until = now() - $1 * interval '1 hour'`, [hoursAgo]);
     // Blocked time does not count: the day starts again after a block.
     await setBlocked(23);
-    expect(await runLanesPass()).toEqual({ waiting: 1, expired: 0 });
+    expect(await runLanesPass()).toEqual({ waiting: 1, released: 0, expired: 0 });
     // A new endpoint, or the activation of the subscription, ends a block, and the day starts again.
     for (const changes of [[`client_url = client_url || '/new'`], ['active = false', 'active = true']]) {
       await setBlocked(-1);
       for (const change of changes) await pool.query(`UPDATE subscriptions SET ${change}`);
-      expect(await runLanesPass()).toEqual({ waiting: 1, expired: 0 });
+      expect(await runLanesPass()).toEqual({ waiting: 1, released: 0, expired: 0 });
     }
     await setBlocked(25);
     await pool.query(`UPDATE subscriptions SET client_url = client_url || '/newer'`);
+    // The day starts again as well when the lane has waited for its rate limit.
+    const setLimited = (hoursAgo: number) =>
+      pool.query(
+        `INSERT INTO rate_buckets SELECT id, 0, now(), now() - $1 * interval '1 hour' FROM subscriptions
+         ON CONFLICT (subscription_id) DO UPDATE SET limited_at = EXCLUDED.limited_at`,
+        [hoursAgo],
+      );
+    await setLimited(23);
+    expect(await runLanesPass()).toEqual({ waiting: 1, expired: 0, released: 0 });
+    await setLimited(25);
     const result = await runLanesPass();
-    expect(result).toEqual({ waiting: 1, expired: 3 });
+    expect(result).toEqual({ waiting: 1, released: 0, expired: 3 });
     const rows = await deliveriesOf(harness.database);
     expect(rows.map(({ status }) => status).sort()).toEqual([
       'failed',

@@ -49,6 +49,8 @@ interface Environment {
   JOBS_PER_ACCOUNT: number;
   /** Maximum size of the compressed steps of an account's runs in bytes. Must be the same for both services. */
   RUN_STEPS_BYTES_PER_ACCOUNT: number;
+  /** Deliveries of an account that may wait in its lanes. Must be the dispatchers' setting. */
+  PENDING_DELIVERIES_PER_ACCOUNT: number;
   /** Requests with an `Idempotency-Key` that one account may send in a day to all processes together. */
   IDEMPOTENCY_KEYS_PER_DAY: number;
   /** URIs in `/.well-known/security.txt`. */
@@ -121,6 +123,7 @@ const schema = Joi.object<Environment>({
   SUBSCRIPTIONS_PER_ACCOUNT: integer(1, 100_000).default(1_000),
   JOBS_PER_ACCOUNT: integer(1, 1_000_000).default(10_000),
   RUN_STEPS_BYTES_PER_ACCOUNT: integer(0, 1_000_000_000_000).default(1_000_000_000),
+  PENDING_DELIVERIES_PER_ACCOUNT: integer(1, 1_000_000).default(100_000),
   IDEMPOTENCY_KEYS_PER_DAY: integer(1, 1_000_000_000).default(1_000_000),
   ARTIFACTS_URL: parsedBy(parseArtifactsUrl),
   ARTIFACTS_S3_ENDPOINT: httpUrl(),

@@ -141,6 +141,7 @@ export async function startHarness(
     subscriptionsPerAccount: 1_000,
     jobsPerAccount: 10_000,
     runStepsBytesPerAccount: 1_000_000_000,
+    pendingDeliveriesPerAccount: 100_000,
     idempotencyKeysPerDay: 1_000_000,
     securityContact: [],
     logRetentionDays: 30,

@@ -43,6 +43,7 @@ describe('the settings', () => {
       subscriptionsPerAccount: 1_000,
       jobsPerAccount: 10_000,
       runStepsBytesPerAccount: 1_000_000_000,
+      pendingDeliveriesPerAccount: 100_000,
       idempotencyKeysPerDay: 1_000_000,
       securityContact: [],
       databaseReplicaMaxLagMs: 5_000,

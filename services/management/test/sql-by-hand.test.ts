@@ -31,6 +31,7 @@ const BY_HAND: Record<string, string> = {
   'deliveries/log-statements.ts':
     'finds the page at an offset among millions of rows by counts of deliveries per hour (page-locator.ts).',
   'deliveries/redeliver.ts': "starts a cycle in one statement under a lock of the delivery's row.",
+  'deliveries/rate-limit-wait.ts': 'compares times with PostgreSQL’s clock.',
   'deliveries/rates.ts': 'counts the logs of a page of webhooks by the hour from indexes.',
   'deliveries/run-events.ts':
     'finds a run’s deliveries by the index of runs, and its undispatched events, which are few.',

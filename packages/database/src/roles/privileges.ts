@@ -44,6 +44,7 @@ const CHANGED_COLUMNS_OF_DELIVERIES = [
   'first_byte_ms',
   'http_status_code',
   'next_attempt_at',
+  'out_of_order',
   'reason',
   'recovery_id',
   'request_headers',
@@ -55,6 +56,8 @@ const CHANGED_COLUMNS_OF_DELIVERIES = [
   'tls_ms',
   'total_ms',
   'trigger',
+  'waits_for_event_id',
+  'waits_for_event_type',
 ].join(', ');
 
 /**
@@ -106,6 +109,8 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
     management: 'SELECT, INSERT, UPDATE, DELETE',
     dispatcher: 'SELECT, INSERT, UPDATE, DELETE',
   },
+  // A foreign key deletes the bucket of a deleted subscription with the rights of the owner.
+  rate_buckets: { management: 'SELECT', dispatcher: 'SELECT, INSERT, UPDATE' },
   rate_limits: { management: 'SELECT, INSERT, UPDATE, DELETE' },
   reconciler_cursors: { dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   record_probe: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },

@@ -3,6 +3,7 @@ import type { DeliveryQueue, WokenLane } from '@runhook/queue';
 import { lanesWithDeferred } from '../record/deferred.ts';
 import { expireDeferred } from '../record/deferred-expiry.ts';
 import type { Quarantine } from '../record/quarantine.ts';
+import { releaseEnded } from './waiting.ts';
 
 const PAGE_SIZE = 500;
 const EXPIRED_PAGE_SIZE = 1_000;
@@ -15,6 +16,8 @@ export interface LanesPassResult {
   /** Number of subscriptions with deferred deliveries; each of them has its job now. */
   waiting: number;
   expired: number;
+  /** Number of deliveries that waited for an earlier one of their run without need. */
+  released: number;
 }
 
 export interface LanesDependencies {
@@ -25,7 +28,10 @@ export interface LanesDependencies {
   onExpired?: (count: number) => void;
 }
 
-/** Creates the missing job of each lane with deferred deliveries, and expires deliveries that are deferred for too long. */
+/**
+ * Expires deliveries that are deferred for too long, releases those that wait for a delivery that has ended, and creates
+ * the missing job of each lane with deferred deliveries.
+ */
 export async function reconcileLanes(dependencies: LanesDependencies): Promise<LanesPassResult> {
   const { pool, deliveries, quarantine, onExpired } = dependencies;
   const expiry = { maxSeconds: DEFERRED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED_REASON };
@@ -37,6 +43,7 @@ export async function reconcileLanes(dependencies: LanesDependencies): Promise<L
         throw new AggregateError(errors, `Deferred deliveries of ${errors.length} accounts did not expire.`);
       return expired;
     },
+    released: () => releaseEnded({ pool, quarantine }),
     waiting: () => wakeAllLanes(pool, deliveries),
   });
 }

@@ -20,6 +20,7 @@ const SPACING_MS = {
   commit_attempted: 15,
   record_attempts: 10,
   cancel: 10,
+  release_successors: 5,
   change_blocks: 2,
 };
 
@@ -30,6 +31,7 @@ const WRITE_KINDS: { [name in keyof typeof SPACING_MS]?: string } = {
   record_attempts: 'attempts',
   defer: 'deferred deliveries',
   cancel: 'cancelled deliveries',
+  release_successors: 'released deliveries',
   change_blocks: 'blocks',
 };
 

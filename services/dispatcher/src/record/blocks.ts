@@ -43,6 +43,8 @@ export interface Block {
   blockedMs: number;
   /** Whether the caller has claimed the probe: it may send one request, which no other dispatcher sends. */
   isProbe: boolean;
+  /** Requests per second of the subscription; null without a limit. */
+  rateLimit: number | null;
 }
 
 const CLAIM_PROBE = `
@@ -51,7 +53,7 @@ const CLAIM_PROBE = `
     WHERE id = $1 AND active AND deleted_at IS NULL AND blocked_until > now() AND probe_at <= now()
     RETURNING id
   )
-  SELECT client_url AS "clientUrl", EXISTS (SELECT FROM probe) AS "isProbe",
+  SELECT client_url AS "clientUrl", rate_limit AS "rateLimit", EXISTS (SELECT FROM probe) AS "isProbe",
     CASE WHEN active AND deleted_at IS NULL
       THEN greatest(0, ceil(extract(epoch FROM blocked_until - now()) * 1000))::int ELSE 0 END AS "blockedMs"
   FROM subscriptions WHERE id = $1`;
@@ -60,6 +62,6 @@ const CLAIM_PROBE = `
 export async function claimProbe(pool: Pool, subscriptionId: string): Promise<Block> {
   type Row = Omit<Block, 'origin'> & { clientUrl: string; [column: string]: unknown };
   const [row] = await runStatement<Row>(pool, CLAIM_PROBE, [subscriptionId], 'claim-probe');
-  const { clientUrl = '', blockedMs = 0, isProbe = false } = row ?? {};
-  return { origin: endpointOf(clientUrl), blockedMs, isProbe };
+  const { clientUrl = '', blockedMs = 0, isProbe = false, rateLimit = null } = row ?? {};
+  return { origin: endpointOf(clientUrl), blockedMs, isProbe, rateLimit };
 }

@@ -11,6 +11,7 @@ import {
 import { callHalving } from '@runhook/runtime';
 import type { DeliveryKey } from './deliveries.ts';
 import type { Quarantine } from './quarantine.ts';
+import { restartAtTurn } from './run-order.ts';
 
 export interface DeferredExpiry {
   pool: Pool;
@@ -69,12 +70,22 @@ async function accountsWithExpired(
   return rows.map(({ accountId }) => Number(accountId));
 }
 
-// The time starts again after a block by Retry-After.
+// The time starts again after a block by Retry-After, and after the lane has waited for its rate limit.
 const OF_ACCOUNT = `
-  SELECT d.id AS "deliveryId" FROM deliveries d LEFT JOIN subscriptions s ON s.id = d.subscription_id
+  SELECT d.id AS "deliveryId", s.ordered FROM deliveries d LEFT JOIN (
+    SELECT id, ordered, greatest(blocked_until, limited_at) AS waited_until
+    FROM subscriptions LEFT JOIN rate_buckets ON subscription_id = id WHERE account_id = $1
+  ) AS s ON s.id = d.subscription_id
   WHERE d.account_id = $1 AND d.deferred_at < now() - $2::int * interval '1 second'
-    AND (s.blocked_until IS NULL OR s.blocked_until < now() - $2::int * interval '1 second')
+    AND (s.waited_until IS NULL OR s.waited_until < now() - $2::int * interval '1 second')
   ORDER BY d.deferred_at LIMIT $3`;
+
+interface ExpiredRow {
+  [column: string]: unknown;
+  deliveryId: string;
+  /** Null if the row of the subscription no longer exists. */
+  ordered: boolean | null;
+}
 
 // A locked delivery is being taken by its lane.
 const EXPIRE = `
@@ -92,16 +103,19 @@ const EXPIRE = `
   SELECT count(*)::int AS expired FROM expired`;
 
 /**
- * Fails a page of the account's expired deliveries, oldest first, without those of subscriptions that Retry-After has
- * blocked within `maxSeconds`. Returns their number: 0 if there are none, or all of the page are set aside or locked.
+ * Fails a page of the account's expired deliveries, oldest first, without those of subscriptions that were blocked by
+ * Retry-After or waited for their rate limit within `maxSeconds`. Returns their number: 0 if there are none, or all of
+ * the page are set aside or locked.
  */
 async function expirePage(
   { pool, quarantine, maxSeconds, limit, reason }: DeferredExpiry,
   accountId: number,
 ): Promise<number> {
   const values = [accountId, maxSeconds, limit];
-  const rows = await runStatement<{ deliveryId: string }>(pool, OF_ACCOUNT, values, 'expired-of-account');
+  const rows = await runStatement<ExpiredRow>(pool, OF_ACCOUNT, values, 'expired-of-account');
   const keys = rows.map(({ deliveryId }): DeliveryKey => ({ deliveryId, accountId }));
+  const ordered = keys.filter((_, index) => rows[index]?.ordered);
+  if (ordered.length > 0) await restartAtTurn(pool, accountId, ordered);
   const quarantineKeyOf = ({ deliveryId: key }: DeliveryKey) => ({ accountId, key });
   const deliverable = await withoutQuarantined(pool, 'delivery', keys, quarantineKeyOf);
   let count = 0;

@@ -17,6 +17,12 @@ import {
  * deliveries, oldest first (docs/adr/0032-lanes.md).
  */
 
+/**
+ * SQL: a delivery is deferred and does not wait for another one of its run (record/run-order.ts). Without the literal,
+ * PostgreSQL does not use the index of lanes.
+ */
+const IS_CLAIMABLE = `deferred_at < 'infinity'`;
+
 // Materialized, so that no planner moves now() into the coalesce, in which Citus accepts only values of the row.
 const DEFER = `
   WITH i AS MATERIALIZED (
@@ -41,7 +47,7 @@ export async function deferDeliveries(pool: Pool, keys: readonly DeliveryKey[]):
 const CLAIM = `
   WITH next AS MATERIALIZED (
     SELECT day, id, account_id, event_id, created_at FROM deliveries
-    WHERE account_id = $4 AND subscription_id = $1 AND deferred_at IS NOT NULL
+    WHERE account_id = $4 AND subscription_id = $1 AND ${IS_CLAIMABLE}
       AND ($5::int IS NULL OR attempt_count - cycle < $5)
     ORDER BY day, created_at, id
     LIMIT $2
@@ -87,7 +93,7 @@ export async function claimDeferred(pool: Pool, options: ClaimOptions): Promise<
 
 const DEFERRED_KEYS = `
   SELECT id AS "deliveryId" FROM deliveries
-  WHERE account_id = $2 AND subscription_id = $1 AND deferred_at IS NOT NULL
+  WHERE account_id = $2 AND subscription_id = $1 AND ${IS_CLAIMABLE}
   ORDER BY day, created_at, id
   LIMIT $3`;
 
@@ -103,8 +109,9 @@ export async function loadDeferredKeys(
 
 const HAS_DEFERRED = `
   SELECT EXISTS (
-    SELECT FROM deliveries WHERE account_id = $2 AND subscription_id = $1 AND deferred_at IS NOT NULL) AS "hasDeferred"`;
+    SELECT FROM deliveries WHERE account_id = $2 AND subscription_id = $1 AND ${IS_CLAIMABLE}) AS "hasDeferred"`;
 
+/** Returns whether the lane has a delivery that its job can take. */
 export async function hasDeferred(pool: Pool, { subscriptionId, accountId }: LaneKey): Promise<boolean> {
   const values = [subscriptionId, accountId];
   const [row] = await runStatement<{ hasDeferred: boolean }>(pool, HAS_DEFERRED, values, 'has-deferred');

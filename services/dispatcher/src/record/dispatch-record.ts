@@ -3,6 +3,7 @@ import type { Pool } from '@runhook/database';
 import { type MicroBatcher, Semaphore } from '@runhook/runtime';
 import type { JobAlert } from '../policy/job-alerts.ts';
 import type { CachedSubscription, Delivery } from '../policy/next-step.ts';
+import type { RunDelivery } from '../policy/run-order.ts';
 import {
   type AccountVersions,
   loadAccountVersions,
@@ -34,8 +35,20 @@ import { type EventState, loadEventStates, loadEvents, type PlannedEvent } from 
 import { deactivateGone, type GoneEndpoint } from './gone-endpoints.ts';
 import { type JobKey, loadJobAlert, storeJobAlert } from './job-alerts.ts';
 import type { Quarantine } from './quarantine.ts';
+import { type Draw, drawTokens, returnTokens } from './rate-buckets.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
+import {
+  type EndedDelivery,
+  type HeldDelivery,
+  holdDeliveries,
+  loadRunDeliveries,
+  loadUndispatchedOfRuns,
+  markOutOfOrder,
+  releaseSuccessors,
+  type UnrecordedRuns,
+} from './run-order.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
+import { setAsideAmong } from './waiting.ts';
 
 /** An account with a thousand webhooks of a thousand jobs each takes 10 MB; with the longest headers as well it takes 70 MB. */
 const CACHED_BYTES_MAX = 96 * 1_024 * 1_024;
@@ -68,6 +81,7 @@ export class DispatchRecord {
   readonly #loads: MicroBatcher<DeliveryKey, Delivery | null>;
   readonly #deferrals: MicroBatcher<DeliveryKey, void>;
   readonly #cancellations: MicroBatcher<Cancellation, void>;
+  readonly #releases: MicroBatcher<EndedDelivery, void>;
   readonly #blocks: MicroBatcher<BlockChange, void>;
   readonly #statuses: StatusCoalescer;
 
@@ -89,6 +103,8 @@ export class DispatchRecord {
     this.#deferrals = createBatcher(options, 'defer', defer);
     const cancel = withoutResults<Cancellation>((cancellations) => cancelDeliveries(pool, cancellations));
     this.#cancellations = createBatcher(options, 'cancel', cancel);
+    const release = withoutResults<EndedDelivery>((ended) => releaseSuccessors(pool, ended));
+    this.#releases = createBatcher(options, 'release_successors', release);
     const block = withoutResults<BlockChange>((changes) => changeBlocks(pool, changes));
     this.#blocks = createBatcher(options, 'change_blocks', block);
     this.#statuses = new StatusCoalescer({
@@ -147,6 +163,34 @@ export class DispatchRecord {
     return this.#runSingle((pool) => loadDeferredKeys(pool, options));
   }
 
+  /** Returns the deliveries of the runs to the subscription, of any day. */
+  loadRunDeliveries(lane: LaneKey, runIds: readonly string[]): Promise<RunDelivery[]> {
+    return this.#runSingle((pool) => loadRunDeliveries(pool, lane, runIds));
+  }
+
+  /** Returns the undispatched events of the runs; null if no run can have one. */
+  loadUndispatchedOfRuns(runs: UnrecordedRuns): Promise<JobRunEvent[] | null> {
+    return this.#runSingle((pool) => loadUndispatchedOfRuns(pool, runs));
+  }
+
+  /** Lets deliveries wait for earlier ones of their runs, unless these have ended meanwhile. */
+  holdDeliveries(lane: LaneKey, held: readonly HeldDelivery[]): Promise<void> {
+    return this.#runSingle((pool) => holdDeliveries(pool, lane, held));
+  }
+
+  setAsideAmong(events: LaneKey & { eventIds: readonly string[] }): Promise<Set<string>> {
+    return this.#runSingle((pool) => setAsideAmong(pool, events));
+  }
+
+  markOutOfOrder(keys: readonly DeliveryKey[]): Promise<void> {
+    return this.#runSingle((pool) => markOutOfOrder(pool, keys));
+  }
+
+  /** Returns the deliveries that wait for this one to their lane. Resolves once their rows are updated. */
+  releaseSuccessors(ended: EndedDelivery): Promise<void> {
+    return this.#releases.add(ended);
+  }
+
   hasDeferred(lane: LaneKey): Promise<boolean> {
     return this.#runSingle((pool) => hasDeferred(pool, lane));
   }
@@ -167,6 +211,19 @@ export class DispatchRecord {
 
   claimProbe(subscriptionId: string): Promise<Block> {
     return this.#runSingle((pool) => claimProbe(pool, subscriptionId));
+  }
+
+  /** Draws up to `max` tokens of the subscription's rate limit; null if it has none. */
+  drawTokens(subscriptionId: string, max: number): Promise<Draw | null> {
+    return this.#runSingle((pool) => drawTokens(pool, subscriptionId, max));
+  }
+
+  /** Returns unused tokens. If that fails they are lost, because a second execution would add tokens. */
+  async returnTokens(subscriptionId: string, count: number): Promise<void> {
+    const { pool, logger } = this.#options;
+    await returnTokens(pool, subscriptionId, count).catch((err: unknown) =>
+      logger.warn({ err, subscriptionId }, 'unused tokens of a rate limit could not be returned'),
+    );
   }
 
   loadJobAlert(job: JobKey): Promise<JobAlert | null> {

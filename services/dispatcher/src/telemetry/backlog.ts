@@ -18,7 +18,7 @@ const OLDEST_DUE = `
     (SELECT extract(epoch FROM now() - created_at)::float8 FROM undispatched_events
      ORDER BY event_id LIMIT 1) AS "eventSeconds",
     (SELECT extract(epoch FROM now() - deferred_at)::float8 FROM deliveries
-     WHERE deferred_at IS NOT NULL ORDER BY deferred_at LIMIT 1) AS "deferredSeconds",
+     WHERE deferred_at < 'infinity' ORDER BY deferred_at LIMIT 1) AS "deferredSeconds",
     (SELECT count(DISTINCT account_id)::int FROM subscriptions WHERE lane_full_since IS NOT NULL) AS "accountsOver"`;
 
 const LANES_COUNTED_MAX = 1_000;

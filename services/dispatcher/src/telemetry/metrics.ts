@@ -32,6 +32,7 @@ const BATCHER_NAMES = [
   'defer',
   'record_attempts',
   'cancel',
+  'release_successors',
   'change_blocks',
   'enqueue',
 ] as const;

@@ -36,6 +36,14 @@ import {
   loadPendingDeliveries,
 } from '../../src/record/deliveries.ts';
 import { loadEventStates } from '../../src/record/event-states.ts';
+import {
+  holdDeliveries,
+  loadRunDeliveries,
+  loadUndispatchedOfRuns,
+  markOutOfOrder,
+  releaseSuccessors,
+} from '../../src/record/run-order.ts';
+import { releaseWaiting, withEndedPredecessor } from '../../src/record/waiting.ts';
 import { commitResults, insertUndispatched } from '../log-rows.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
@@ -67,6 +75,13 @@ const HOT_STATEMENTS: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDa
   'deliveries-to-recover': { deliveries: 1 },
   'insert-recovered-deliveries': {},
   'begin-recovered-cycles': { deliveries: 1 },
+  'deliveries-of-runs': { deliveries: 1, anyDay: true },
+  'undispatched-of-runs': { events: 1, anyDay: true },
+  'hold-deliveries': { deliveries: 2 },
+  'mark-out-of-order': { deliveries: 2 },
+  'predecessors-of-waiting': { deliveries: 2 },
+  'release-waiting': { deliveries: 2 },
+  'release-successors': { deliveries: 1, anyDay: true },
 };
 
 /** Statements of packages/database that the dispatcher runs on the log. */
@@ -79,6 +94,8 @@ const ALL_ACCOUNTS = [
   'accounts-with-expired',
   'expire-deferred',
   'expired-of-account',
+  'restart-at-turn',
+  'waiting-deliveries',
   'oldest-due',
   'overdue-deliveries',
   'lanes-with-deferred',
@@ -90,6 +107,8 @@ const OUTSIDE_THE_LOG = [
   'read-pending-limit-cursor',
   'store-pending-limit-cursor',
   'account-of-lane',
+  'start-reported',
+  'undispatched-among',
   'cancel-recovery',
   'undispatched-events',
   'update-full-lanes',
@@ -231,9 +250,12 @@ async function runHotStatements(): Promise<void> {
   await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, quarantine, ...grace });
   await commit({ isDeferred: true });
   await limitPending({ pool, pendingMax: 100 });
+  const [fifth, sixth] = await commit({ isDeferred: true });
+  await runStatementsOfOrder(fifth, sixth);
   await database.pool.query(
     `UPDATE deliveries SET deferred_at = now() - interval '25 hours' WHERE deferred_at IS NOT NULL`,
   );
+  await database.pool.query('UPDATE subscriptions SET ordered = true');
   await reconcileLanes({ pool, deliveries: queue, quarantine });
   await database.pool.query(
     `INSERT INTO recoveries (id, subscription_id, status, since, until, delivery_status, total_count)
@@ -246,6 +268,35 @@ async function runHotStatements(): Promise<void> {
     [createId('recovery'), other.subscriptionId],
   );
   await recover({ pool, deliveries: queue, retryPolicy, quarantine });
+}
+
+async function runStatementsOfOrder(first: EventCommit, second: EventCommit): Promise<void> {
+  const runIds = [first.event.data.runId];
+  await loadRunDeliveries(pool, one, runIds);
+  const unrecorded = ['424242'];
+  await loadUndispatchedOfRuns(pool, { ...one, withoutStarted: unrecorded, withoutErrored: unrecorded });
+  await markOutOfOrder(pool, [keyOf(first), keyOf(second)]);
+  const rows: [Lane, EventCommit][] = [
+    [one, first],
+    [other, second],
+  ];
+  const waiting = rows.map(([{ subscriptionId }, row]) => ({
+    ...keyOf(row),
+    subscriptionId,
+    waitsForEventId: row.event.eventId,
+  }));
+  const predecessorOf = ({ event: { eventId, eventType } }: EventCommit) => ({ eventId, eventType });
+  const held = rows.map(([, row]) => ({ ...keyOf(row), predecessor: predecessorOf(row) }));
+  await holdDeliveries(pool, one, held);
+  await withEndedPredecessor(pool, waiting);
+  await releaseWaiting(pool, waiting);
+  const ended = rows.map(([{ accountId, subscriptionId }, { event }]) => ({
+    accountId,
+    subscriptionId,
+    eventId: event.eventId,
+    runId: event.data.runId,
+  }));
+  await releaseSuccessors(pool, ended);
 }
 
 describe('on a log that is partitioned by account', () => {

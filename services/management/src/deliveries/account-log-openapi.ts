@@ -20,7 +20,12 @@ import { EVENT_TYPE, SUBSCRIPTION_EXAMPLE } from '../subscriptions/openapi.ts';
 import type { AccountDeliveryView } from './account-log.ts';
 import { type AccountLogExtra, HISTOGRAM_DAYS_MAX } from './account-log-routes.ts';
 import { BUCKETS_WANTED, type HistogramBucket, type HistogramView } from './histogram-buckets.ts';
-import { DELIVERY_EXAMPLE, DELIVERY_PROPERTIES, DELIVERY_STATUS } from './openapi.ts';
+import {
+  DELIVERY_EXAMPLE,
+  DELIVERY_PROPERTIES,
+  DELIVERY_STATUS,
+  OPTIONAL_DELIVERY_PROPERTIES,
+} from './openapi.ts';
 import { RUN_EVENT_STATES, type RunEventView } from './run-events.ts';
 
 const COUNTS = {
@@ -32,15 +37,19 @@ const COUNTS = {
 
 /** Schemas of the OpenAPI document; see docs/contract.md#the-log-of-an-account. */
 export const accountLogSchemas: Record<string, Schema> = {
-  AccountDelivery: responseObject<AccountDeliveryView>('A delivery in the log of an account.', {
-    ...DELIVERY_PROPERTIES,
-    webhook_name: text('Current name of the webhook.'),
-    webhook_state: {
-      type: 'string',
-      enum: ['active', 'inactive', 'deleted'],
-      description: 'Current state of the webhook. A `deleted` webhook is not available in any other call.',
+  AccountDelivery: responseObject<AccountDeliveryView>(
+    'A delivery in the log of an account.',
+    {
+      ...DELIVERY_PROPERTIES,
+      webhook_name: text('Current name of the webhook.'),
+      webhook_state: {
+        type: 'string',
+        enum: ['active', 'inactive', 'deleted'],
+        description: 'Current state of the webhook. A `deleted` webhook is not available in any other call.',
+      },
     },
-  }),
+    OPTIONAL_DELIVERY_PROPERTIES,
+  ),
 
   LogPageExtra: responseObject<AccountLogExtra>('Position of this page in the log.', {
     pagination: responseObject<AccountLogExtra['pagination']>('How to request the next page.', {

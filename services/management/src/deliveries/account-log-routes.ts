@@ -20,6 +20,7 @@ import { DELIVERY_STATUSES } from './delivery.ts';
 import { readHistogram } from './histogram.ts';
 import type { LogCursor } from './log-segments.ts';
 import { DAY_MICROS } from './page-locator.ts';
+import { addRateLimitWaits } from './rate-limit-wait.ts';
 import { runEventsEndpoint } from './run-events.ts';
 
 const LOG_PATH = '/api/v3/accounts/:account_id/webhooks/deliveries';
@@ -74,7 +75,7 @@ function listEndpoint(reads: ReplicaReads): AccountEndpoint {
         },
         filters: { limit },
       };
-      return { code: 200, data: rows, extra };
+      return { code: 200, data: await addRateLimitWaits(database, rows), extra };
     },
   };
 }

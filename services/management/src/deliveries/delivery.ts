@@ -1,5 +1,5 @@
 // SQL by hand: finds rows of the log by day and id in their partition, with times to the microsecond.
-import { idDay, wellFormedText } from '@runhook/contract';
+import { deliveryIdFor, EVENT_TYPES, type EventType, idDay, wellFormedText } from '@runhook/contract';
 import {
   column,
   distinctDays,
@@ -60,6 +60,10 @@ export const DELIVERY = {
   completed_at: column.orNull(column.digits),
   next_attempt_at: column.orNull(column.digits),
   duration_ms: column.orNull(column.integer),
+  /** Event whose delivery it waits for, and its type; null unless it waits for one. */
+  waits_for_event_id: column.orNull(column.text),
+  waits_for_event_type: column.orNull(column.oneOf(EVENT_TYPES)),
+  out_of_order: column.orNull(column.flag),
 };
 
 /** `event_data` is null if the event is deleted: retention deletes it shortly before or after the delivery. */
@@ -74,11 +78,16 @@ const DELIVERY_WITH_EVENT = {
 
 export type DeliveryRow = RowOf<typeof DELIVERY> & { event_data: StoredEventData | null };
 
+/** SQL: a delivery `d` waits for an earlier one of its run. */
+const IS_WAITING = `d.deferred_at = 'infinity'`;
+
 /** Columns of `DeliveryRow` from `deliveries d`, without the event's data. */
 export const DELIVERY_COLUMNS = `
   d.id, d.subscription_id, d.event_id, d.event_type, d.job_id::text AS job_id, d.run_id::text AS run_id, d.status,
   d.reason, d.attempt_count, d.http_status_code, d.error_code, ${microsOf('d.created_at')} AS created_at,
-  ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms`;
+  ${microsOf('d.completed_at')} AS completed_at, ${microsOf('d.next_attempt_at')} AS next_attempt_at, d.duration_ms,
+  CASE WHEN ${IS_WAITING} THEN d.waits_for_event_id END AS waits_for_event_id,
+  CASE WHEN ${IS_WAITING} THEN d.waits_for_event_type END AS waits_for_event_type, d.out_of_order`;
 
 /** Identifies a row of the log. */
 export const ROW_KEY = { day: column.text, id: column.text };
@@ -145,10 +154,26 @@ export async function listAttempts(
   return await queryRows(pool, ATTEMPT, SELECT_ATTEMPTS, [idDay('delivery', id), id, accountId]);
 }
 
+/**
+ * What a delivery waits for: an earlier delivery of its run, which is on record once its event is dispatched, or the rate
+ * limit of its webhook.
+ */
+export type WaitingFor =
+  | { kind: 'order'; event_type: EventType; delivery_id: string }
+  | { kind: 'rate_limit' };
+
 /** A delivery as the API returns it (docs/contract.md#deliveries). */
-export interface DeliveryView extends Omit<DeliveryRow, 'http_status_code' | 'event_data'> {
+export interface DeliveryView
+  extends Omit<
+    DeliveryRow,
+    'http_status_code' | 'event_data' | 'waits_for_event_id' | 'waits_for_event_type' | 'out_of_order'
+  > {
   job_name: string;
   http_status_code: string;
+  /** Absent unless it waits. */
+  waiting_for?: WaitingFor;
+  /** Absent unless a later event of its run was sent before. */
+  out_of_order?: true;
 }
 
 /**
@@ -192,7 +217,19 @@ export function operatorDeliveryView(row: DeliveryRow): DeliveryView {
     completed_at: row.completed_at,
     next_attempt_at: row.next_attempt_at,
     duration_ms: row.duration_ms,
+    ...waitingFor(row),
+    ...(row.out_of_order ? { out_of_order: true as const } : {}),
   };
+}
+
+function waitingFor({
+  subscription_id,
+  waits_for_event_id: eventId,
+  waits_for_event_type: event_type,
+}: DeliveryRow): Pick<DeliveryView, 'waiting_for'> {
+  if (eventId === null || event_type === null) return {};
+  const delivery_id = deliveryIdFor(eventId, subscription_id);
+  return { waiting_for: { kind: 'order', event_type, delivery_id } };
 }
 
 /** A row of an attempt. Signatures were masked before they were stored. */

@@ -19,7 +19,13 @@ import { PAGE, parameter, queryParameter, withIdempotencyKey } from '../http/ope
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { bodyExample, PAYLOAD_EXAMPLES } from '../http/openapi/webhooks.ts';
 import { EVENT_TYPE, SUBSCRIPTION_EXAMPLE, WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
-import { type AttemptView, DELIVERY_STATUSES, type DeliveryView, type TimingsView } from './delivery.ts';
+import {
+  type AttemptView,
+  DELIVERY_STATUSES,
+  type DeliveryView,
+  type TimingsView,
+  type WaitingFor,
+} from './delivery.ts';
 import { READ_COUNT_MAX, TOTAL_COUNT_MAX } from './log-statements.ts';
 
 export const DELIVERY_STATUS: Schema = {
@@ -59,7 +65,28 @@ export const DELIVERY_PROPERTIES: PropertiesOf<DeliveryView> = {
   duration_ms: nullable(
     count('Duration of the latest attempt in milliseconds; null before the first, and for `no_address`.'),
   ),
+  waiting_for: {
+    description: 'What it waits for. Absent unless it waits.',
+    oneOf: [
+      responseObject<Extract<WaitingFor, { kind: 'order' }>>('An earlier event of its run.', {
+        kind: { type: 'string', const: 'order' },
+        event_type: EVENT_TYPE,
+        delivery_id: prefixedId('wdl_', 'The delivery that it waits for.'),
+      }),
+      responseObject<Extract<WaitingFor, { kind: 'rate_limit' }>>('The rate limit of its webhook.', {
+        kind: { type: 'string', const: 'rate_limit' },
+      }),
+    ],
+  },
+  out_of_order: {
+    type: 'boolean',
+    const: true,
+    description: 'A later event of its run was sent before, to an ordered webhook. Absent otherwise.',
+  },
 };
+
+/** Properties of {@link DELIVERY_PROPERTIES} that may be absent. */
+export const OPTIONAL_DELIVERY_PROPERTIES = ['waiting_for', 'out_of_order'] as const;
 
 const HEADERS: Schema = {
   type: 'object',
@@ -87,7 +114,11 @@ export const LOGGED_RESPONSE_PROPERTIES = {
 } satisfies Record<string, Schema>;
 
 export const deliverySchemas: Record<string, Schema> = {
-  Delivery: responseObject<DeliveryView>('The delivery of one event to one webhook.', DELIVERY_PROPERTIES),
+  Delivery: responseObject<DeliveryView>(
+    'The delivery of one event to one webhook.',
+    DELIVERY_PROPERTIES,
+    OPTIONAL_DELIVERY_PROPERTIES,
+  ),
 
   DeliveryWithAttempts: responseObject<DeliveryView & { payload: string | null; attempts: AttemptView[] }>(
     'A delivery with its payload and attempts.',
@@ -106,6 +137,7 @@ export const deliverySchemas: Record<string, Schema> = {
         description: 'All attempts, oldest first.',
       },
     },
+    OPTIONAL_DELIVERY_PROPERTIES,
   ),
 
   Attempt: responseObject<AttemptView>(

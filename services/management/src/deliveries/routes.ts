@@ -31,6 +31,7 @@ import {
 import { createHourlyCounts } from './hourly-counts.ts';
 import { listDeliveries } from './log-statements.ts';
 import type { DeliveryFilters } from './page-locator.ts';
+import { addRateLimitWaits } from './rate-limit-wait.ts';
 
 const DELIVERIES_PATH = `${SUBSCRIPTION_PATH}/deliveries` as const;
 export const RECOVER_PATH = `${SUBSCRIPTION_PATH}/recover` as const;
@@ -86,13 +87,15 @@ function listDeliveriesEndpoint({ prisma, reads }: ListDependencies): AccountEnd
       reader.check();
       const { accountId, id: subscriptionId } = subscriptionKey(request);
       const query = { accountId, subscriptionId, filters, ...page };
+      const database = reads.databaseFor(request);
       // Runs concurrently with the page, which is discarded if the subscription does not exist.
       const existenceCheck = requireSubscription(prisma, request);
       const [{ rows, totalCount }] = await Promise.all([
-        listDeliveries(reads.databaseFor(request), hourlyCounts, query, existenceCheck),
+        listDeliveries(database, hourlyCounts, query, existenceCheck),
         existenceCheck,
       ]);
-      return { code: 200, data: rows.map(deliveryView), extra: pageExtra(page, totalCount, rows.length) };
+      const data = await addRateLimitWaits(database, rows.map(deliveryView));
+      return { code: 200, data, extra: pageExtra(page, totalCount, rows.length) };
     },
   };
 }
@@ -122,11 +125,12 @@ function getDeliveryEndpoint({
       const key = deliveryKey(subscription, request);
       const [row, attempts] = await Promise.all([findDelivery(pool, key), listAttempts(pool, key)]);
       if (!row) throw deliveryNotFound();
+      const [view] = await addRateLimitWaits(pool, [deliveryView(row)]);
       const latest = attempts.at(-1);
       return {
         code: 200,
         data: {
-          ...deliveryView(row),
+          ...view,
           payload: payloadOf(row, latest === undefined ? subscription.format : latest.format, consoleUrl),
           attempts: attempts.map(attemptView),
         },

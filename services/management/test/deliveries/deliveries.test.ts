@@ -101,6 +101,60 @@ describe('the list of deliveries', () => {
     ]);
   });
 
+  test('names the rate limit of the webhook while deliveries in its lane wait for it', async () => {
+    await insert({ status: 'delivered' });
+    await insert({ status: 'pending', nextAttemptAt: '2026-11-20T10:00:00Z' });
+    const waiting = await insert({ status: 'pending' });
+    const { pool } = harness.database;
+    const change = (sql: string) => pool.query(`${sql} WHERE id = $1`, [subscriptionId]);
+    const setLimitedAt = (time: string) =>
+      pool.query(
+        `INSERT INTO rate_buckets VALUES ($1, 0, now(), ${time})
+         ON CONFLICT (subscription_id) DO UPDATE SET limited_at = EXCLUDED.limited_at`,
+        [subscriptionId],
+      );
+    const waitsFor = async () => {
+      const { json } = await get('/deliveries');
+      const one = (await get(`/delivery/${waiting.id}`)).json.data;
+      const { json: log } = await harness.call('GET', account.path('/deliveries'), { token: account.token });
+      const listed = [...json.data, one, ...log.data].filter((row: Json) => row.waiting_for !== undefined);
+      return listed.map((row: Json) => ({ id: row.id, waiting_for: row.waiting_for }));
+    };
+    const row = { id: waiting.id, waiting_for: { kind: 'rate_limit' } };
+    await change('UPDATE subscriptions SET rate_limit = 5');
+    expect(await waitsFor()).toEqual([]);
+    await setLimitedAt('now()');
+    expect(await waitsFor()).toEqual([row, row, row]);
+    await setLimitedAt(`now() - interval '2 minutes'`);
+    expect(await waitsFor()).toEqual([]);
+    await setLimitedAt('now()');
+    await change(`UPDATE subscriptions SET blocked_until = now() + interval '1 hour'`);
+    expect(await waitsFor()).toEqual([]);
+    await change('UPDATE subscriptions SET blocked_until = NULL, rate_limit = NULL');
+    expect(await waitsFor()).toEqual([]);
+  });
+
+  test('names the earlier delivery of its run that a delivery to an ordered webhook waits for, and those out of order', async () => {
+    const { id, event } = await insert({ eventType: 'job.run.started', status: 'pending' });
+    const { id: waiting } = await insert({ status: 'pending', eventTime: new Date(Date.now() - 1_000) });
+    const { pool } = harness.database;
+    await pool.query(`UPDATE deliveries SET out_of_order = true WHERE id = $1`, [id]);
+    const wait = `UPDATE deliveries SET deferred_at = $2, waits_for_event_id = $3, waits_for_event_type = $4 WHERE id = $1`;
+    await pool.query(wait, [waiting, 'infinity', event.eventId, event.eventType]);
+    const expected = { kind: 'order', event_type: 'job.run.started', delivery_id: id };
+    const { data } = (await get('/deliveries')).json;
+    expect(data).toMatchObject([
+      { id, out_of_order: true },
+      { id: waiting, waiting_for: expected },
+    ]);
+    expect(data[0]).not.toHaveProperty('waiting_for');
+    expect(data[1]).not.toHaveProperty('out_of_order');
+    expect((await get(`/delivery/${waiting}`)).json.data).toMatchObject({ waiting_for: expected });
+    // It is released.
+    await pool.query('UPDATE deliveries SET deferred_at = now() WHERE id = $1', [waiting]);
+    expect((await get(`/delivery/${waiting}`)).json.data).not.toHaveProperty('waiting_for');
+  });
+
   test('is sorted newest first across days, in pages, with the total', async () => {
     const ids: string[] = [];
     for (let hours = 0; hours < 60; hours += 5) {

@@ -1,0 +1,87 @@
+import { drawDelayMs, HeldTokens, type RateToken, resumeEarlyMs } from './policy/rate-limit.ts';
+import type { DispatchRecord } from './record/dispatch-record.ts';
+
+export interface LaneRateOptions {
+  record: Pick<DispatchRecord, 'drawTokens' | 'returnTokens'>;
+  subscriptionId: string;
+  nowMs?: () => number;
+}
+
+/** A token for an attempt while the subscription has no limit. */
+const UNLIMITED: RateToken = { untilMs: Number.POSITIVE_INFINITY };
+
+/** Rate limit of a subscription during a pass of its lane's job (policy/rate-limit.ts). */
+export class LaneRate {
+  readonly #options: LaneRateOptions;
+  readonly #nowMs: () => number;
+  readonly #held = new HeldTokens();
+  /** Requests per second; null without a limit, which costs no statement. */
+  #rate: number | null = null;
+  /** Time from which a draw is worth its statement. */
+  #drawAtMs = 0;
+
+  constructor(options: LaneRateOptions) {
+    this.#options = options;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+  }
+
+  /** Notes the limit of the subscription as it was last read. */
+  update(rate: number | null): void {
+    this.#rate = rate;
+  }
+
+  /**
+   * Returns how many of `max` attempts have tokens, and draws tokens if fewer than `min` have one.
+   * @param min 1 for the number of deliveries to take; `max` for deliveries that are taken
+   */
+  async grant(max: number, min = 1): Promise<number> {
+    if (this.#rate === null || max === 0) return max;
+    const count = this.#held.count(this.#nowMs());
+    if (count < min) await this.#draw(max - count);
+    return this.#rate === null ? max : Math.min(max, this.#held.count(this.#nowMs()));
+  }
+
+  /** Takes the token of an attempt that begins now; null if there is none. */
+  take(): RateToken | null {
+    return this.#rate === null ? UNLIMITED : this.#held.take(this.#nowMs());
+  }
+
+  /** Must be called if an attempt did not begin. */
+  putBack(token: RateToken): void {
+    if (token !== UNLIMITED) this.#held.putBack(token);
+  }
+
+  /** Returns the milliseconds until the next draw; 0 if the lane does not wait for tokens. */
+  waitMs(): number {
+    const nowMs = this.#nowMs();
+    const waits = this.#rate !== null && this.#held.count(nowMs) === 0;
+    return waits ? Math.max(0, this.#drawAtMs - nowMs) : 0;
+  }
+
+  /** Returns the minimum delay of the job of the lane. */
+  resumeDelayMs(): number {
+    return this.#rate === null ? 0 : Math.max(0, this.waitMs() - resumeEarlyMs(this.#rate));
+  }
+
+  /** Returns the tokens that were not used. */
+  async close(): Promise<void> {
+    await this.#return(this.#held.remove('all', this.#nowMs()));
+  }
+
+  async #draw(max: number): Promise<void> {
+    const { record, subscriptionId } = this.#options;
+    const expired = this.#held.remove('expired', this.#nowMs());
+    await this.#return(expired);
+    if (expired === 0 && this.#nowMs() < this.#drawAtMs) return;
+    const drawn = await record.drawTokens(subscriptionId, max);
+    this.#rate = drawn?.rate ?? null;
+    if (drawn === null) return;
+    this.#held.add(drawn.count, drawn.drawnAtMs);
+    const isDrained = drawn.count < max;
+    this.#drawAtMs = isDrained ? this.#nowMs() + drawDelayMs(drawn.rate, drawn.left) : 0;
+  }
+
+  async #return(count: number): Promise<void> {
+    if (count > 0) await this.#options.record.returnTokens(this.#options.subscriptionId, count);
+  }
+}
