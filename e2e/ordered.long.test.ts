@@ -28,7 +28,7 @@ test.each(queueBackends())(
       const { prisma } = database;
       const plan = { plan: 'enterprise', deployment: 'multi_tenant' } as const;
       const { id: accountId } = await createAccount(prisma, { name: 'Acme', ...plan });
-      const permissionSets = ['account_admin'];
+      const permissionSets = ['account_admin' as const];
       const { token } = await createServiceToken(prisma, { accountId, name: 'test', permissionSets });
       const parents = { projectName: 'Analytics', environmentName: 'Production' };
       const { id: jobId } = await createJob(prisma, { accountId, name: 'Nightly', ...parents });
@@ -74,7 +74,7 @@ test.each(queueBackends())(
       async function reportRuns(): Promise<void> {
         while (next <= RUNS) {
           const run = next++;
-          await report('', { run_id: run, job_id: jobId });
+          await report('', { run_id: run, job_id: jobId, engine_version: '1.9.2' });
           await report(`${run}/finish/`, { status: isFailed(run) ? 'errored' : 'success' });
           await report(`${run}/artifacts/`);
           if (run === RUNS / 2) await dispatchers[0]?.kill();

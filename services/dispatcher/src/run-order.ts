@@ -34,7 +34,7 @@ export async function holdUntilTurn(
   const { record } = dispatcher;
   const ordered = taken.filter(isOrdered);
   if (ordered.length === 0) return taken;
-  const runs = await withoutQuarantined(dispatcher, lane, ordered, await loadRuns(dispatcher, lane, ordered));
+  const runs = await withoutSetAside(dispatcher, lane, ordered, await loadRuns(dispatcher, lane, ordered));
   const takenIds = new Set(taken.map(({ id }) => id));
   const takenBefore = runs.recorded.filter(({ id }) => !takenIds.has(id));
   const held: HeldDelivery[] = [];
@@ -103,7 +103,7 @@ async function matchingEvents(
 }
 
 /** Removes items that were set aside from those that deliveries wait for: no other item waits for them. */
-async function withoutQuarantined(
+async function withoutSetAside(
   { record }: Dispatcher,
   { accountId, subscriptionId }: LaneKey,
   ordered: readonly Delivery[],
@@ -115,9 +115,9 @@ async function withoutQuarantined(
   });
   if (predecessors.length === 0) return { recorded, undispatched };
   const eventIds = [...new Set(predecessors.map(({ eventId }) => eventId))];
-  const quarantined = await record.quarantinedAmong({ accountId, subscriptionId, eventIds });
+  const setAside = await record.setAsideAmong({ accountId, subscriptionId, eventIds });
   return {
-    recorded: recorded.filter(({ eventId }) => !quarantined.has(eventId)),
-    undispatched: undispatched.filter(({ eventId }) => !quarantined.has(eventId)),
+    recorded: recorded.filter(({ eventId }) => !setAside.has(eventId)),
+    undispatched: undispatched.filter(({ eventId }) => !setAside.has(eventId)),
   };
 }

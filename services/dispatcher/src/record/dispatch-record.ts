@@ -45,7 +45,7 @@ import {
   type UnrecordedRuns,
 } from './run-order.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
-import { quarantinedAmong } from './waiting.ts';
+import { setAsideAmong } from './waiting.ts';
 
 /** An account with a thousand webhooks of a thousand jobs each takes 10 MB; with the longest headers as well it takes 70 MB. */
 const CACHED_BYTES_MAX = 96 * 1_024 * 1_024;
@@ -166,8 +166,8 @@ export class DispatchRecord {
     return this.#runSingle((pool) => holdDeliveries(pool, lane, held));
   }
 
-  quarantinedAmong(events: LaneKey & { eventIds: readonly string[] }): Promise<Set<string>> {
-    return this.#runSingle((pool) => quarantinedAmong(pool, events));
+  setAsideAmong(events: LaneKey & { eventIds: readonly string[] }): Promise<Set<string>> {
+    return this.#runSingle((pool) => setAsideAmong(pool, events));
   }
 
   markOutOfOrder(keys: readonly DeliveryKey[]): Promise<void> {

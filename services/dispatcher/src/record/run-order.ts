@@ -136,23 +136,26 @@ export interface EndedDelivery extends LaneKey {
 
 const RELEASE_SUCCESSORS = `
   WITH i AS MATERIALIZED (
-    SELECT account_id, subscription_id, run_id, event_id, now() AS at
-    FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[]) AS u (account_id, subscription_id, run_id, event_id)
+    SELECT subscription_id, run_id, event_id, now() AS at
+    FROM unnest($2::text[], $3::bigint[], $4::text[]) AS u (subscription_id, run_id, event_id)
   )
   UPDATE deliveries d SET deferred_at = i.at
   FROM i
-  WHERE d.subscription_id = i.subscription_id AND d.run_id = i.run_id AND d.account_id = i.account_id
+  WHERE d.account_id = $1 AND d.subscription_id = i.subscription_id AND d.run_id = i.run_id
     AND d.deferred_at = 'infinity' AND d.waits_for_event_id = i.event_id`;
 
 /** Returns the deliveries that wait for ended ones to their lanes. Their 24 hours begin now. */
 export async function releaseSuccessors(pool: Pool, ended: readonly EndedDelivery[]): Promise<void> {
-  const values = [
-    ended.map(({ accountId }) => accountId),
-    ended.map(({ subscriptionId }) => subscriptionId),
-    ended.map(({ runId }) => runId),
-    ended.map(({ eventId }) => eventId),
-  ];
-  await runStatement(pool, RELEASE_SUCCESSORS, values, 'release-successors');
+  for (const accountId of new Set(ended.map((one) => one.accountId))) {
+    const ofAccount = ended.filter((one) => one.accountId === accountId);
+    const values = [
+      accountId,
+      ofAccount.map(({ subscriptionId }) => subscriptionId),
+      ofAccount.map(({ runId }) => runId),
+      ofAccount.map(({ eventId }) => eventId),
+    ];
+    await runStatement(pool, RELEASE_SUCCESSORS, values, 'release-successors');
+  }
 }
 
 const positionOf = (column: string) => `array_position(ARRAY['${ORDERED_TYPES.join("', '")}'], ${column})`;

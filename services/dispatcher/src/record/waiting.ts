@@ -44,11 +44,11 @@ export async function loadWaiting(
   return { waiting, last: rows.length < limit ? null : (rows.at(-1) ?? null) };
 }
 
-// A quarantined item does not end, but no other item waits for it.
-const UNENDED_DELIVERIES = `
-  SELECT d.id FROM unnest($1::date[], $2::text[], $3::bigint[]) AS i (day, id, account_id)
+const PREDECESSORS = `
+  SELECT d.id, d.status NOT IN ('delivered', 'failed', 'cancelled') AND d.trigger = 'automatic' AS "isUnended"
+  FROM unnest($1::date[], $2::text[], $3::bigint[]) AS i (day, id, account_id)
   JOIN deliveries d ON d.day = i.day AND d.id = i.id AND d.account_id = i.account_id
-  WHERE d.status NOT IN ('delivered', 'failed', 'cancelled') AND d.trigger = 'automatic' AND ${inDays('$4', 'i', 'd')}`;
+  WHERE ${inDays('$4', 'i', 'd')}`;
 const UNDISPATCHED = `
   SELECT u.event_id AS id FROM unnest($1::date[], $2::text[], $3::bigint[]) AS i (day, id, account_id)
   JOIN undispatched_events u ON u.day = i.day AND u.event_id = i.id AND u.account_id = i.account_id`;
@@ -59,41 +59,44 @@ export async function withEndedPredecessor(
   waiting: readonly WaitingDelivery[],
 ): Promise<WaitingDelivery[]> {
   if (waiting.length === 0) return [];
-  const keyOf = (one: WaitingDelivery): DeliveryKey => ({
-    accountId: one.accountId,
-    deliveryId: deliveryIdFor(one.waitsForEventId, one.subscriptionId),
-  });
   const eventIds = waiting.map(({ waitsForEventId }) => waitsForEventId);
-  const days = eventIds.map((id) => idDay('event', id));
-  // Events first: one that is dispatched between the two statements has its deliveries in the second.
-  const undispatched = await idsOf(pool, UNDISPATCHED, 'undispatched-among', [
-    days,
+  const eventKeys = [
+    eventIds.map((id) => idDay('event', id)),
     eventIds,
     waiting.map(({ accountId }) => accountId),
-  ]);
-  const unended = await idsOf(pool, UNENDED_DELIVERIES, 'unended-among', keyParameters(waiting.map(keyOf)));
-  const open = {
-    event: waiting.filter(({ waitsForEventId }) => undispatched.has(waitsForEventId)),
-    delivery: waiting.filter((one) => unended.has(keyOf(one).deliveryId)),
-  };
-  const blocked = new Set([
-    ...(await withoutQuarantined(pool, 'event', open.event, ({ accountId, waitsForEventId: key }) => ({
-      accountId,
-      key,
-    }))),
-    ...(await withoutQuarantined(pool, 'delivery', open.delivery, (one) => ({
-      accountId: one.accountId,
-      key: keyOf(one).deliveryId,
-    }))),
-  ]);
-  return waiting.filter((one) => !blocked.has(one));
+  ];
+  // Events first: one that is dispatched between the two statements has its deliveries in the second.
+  const events = await runStatement<{ id: string }>(pool, UNDISPATCHED, eventKeys, 'undispatched-among');
+  const undispatched = new Set(events.map(({ id }) => id));
+  const rows = await runStatement<{ id: string; isUnended: boolean }>(
+    pool,
+    PREDECESSORS,
+    keyParameters(waiting.map(predecessorKeyOf)),
+    'predecessors-of-waiting',
+  );
+  const isUnended = new Map(rows.map((row) => [row.id, row.isUnended]));
+  const blocked = waiting.filter(
+    (one) => isUnended.get(predecessorKeyOf(one).deliveryId) ?? undispatched.has(one.waitsForEventId),
+  );
+  const stillBlocked = new Set(await withoutSetAside(pool, blocked));
+  return waiting.filter((one) => !stillBlocked.has(one));
 }
 
-async function idsOf(pool: Pool, text: string, name: string, values: unknown[]): Promise<Set<string>> {
-  const rows = await runStatement<{ id: string }>(pool, text, values, name);
-  return new Set(rows.map(({ id }) => id));
+function predecessorKeyOf({ accountId, subscriptionId, waitsForEventId }: WaitingDelivery): DeliveryKey {
+  return { accountId, deliveryId: deliveryIdFor(waitsForEventId, subscriptionId) };
 }
 
+/** Removes the deliveries that wait for an item that is set aside: no other item waits for it. */
+async function withoutSetAside(pool: Pool, waiting: readonly WaitingDelivery[]): Promise<WaitingDelivery[]> {
+  const eventKeyOf = ({ accountId, waitsForEventId: key }: WaitingDelivery) => ({ accountId, key });
+  const events = await withoutQuarantined(pool, 'event', waiting, eventKeyOf);
+  return await withoutQuarantined(pool, 'delivery', events, (one) => {
+    const { accountId, deliveryId: key } = predecessorKeyOf(one);
+    return { accountId, key };
+  });
+}
+
+// Not written with `=`, because the planner could then use the index of deferred deliveries instead of the key.
 const RELEASE = `
   WITH i AS MATERIALIZED (
     SELECT day, id, account_id, waits_for, now() AS at
@@ -103,7 +106,7 @@ const RELEASE = `
   UPDATE deliveries d SET deferred_at = i.at
   FROM i
   WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${inDays('$4', 'd')}
-    AND d.deferred_at = 'infinity' AND d.waits_for_event_id = i.waits_for`;
+    AND NOT isfinite(d.deferred_at) AND d.waits_for_event_id = i.waits_for`;
 
 /** Returns deliveries to their lanes unless they wait for another event by now. Their 24 hours begin now. */
 export async function releaseWaiting(pool: Pool, waiting: readonly WaitingDelivery[]): Promise<void> {
@@ -113,12 +116,13 @@ export async function releaseWaiting(pool: Pool, waiting: readonly WaitingDelive
 }
 
 /** Returns the events of a subscription that are set aside, or whose deliveries are. */
-export async function quarantinedAmong(
+export async function setAsideAmong(
   pool: Pool,
-  { accountId, subscriptionId, eventIds }: LaneKey & { eventIds: readonly string[] },
+  { eventIds, ...lane }: LaneKey & { eventIds: readonly string[] },
 ): Promise<Set<string>> {
-  const deliveryKeyOf = (eventId: string) => ({ accountId, key: deliveryIdFor(eventId, subscriptionId) });
-  const events = await withoutQuarantined(pool, 'event', eventIds, (key) => ({ accountId, key }));
-  const deliveries = await withoutQuarantined(pool, 'delivery', eventIds, deliveryKeyOf);
-  return new Set(eventIds.filter((id) => !events.includes(id) || !deliveries.includes(id)));
+  const waiting = eventIds.map((waitsForEventId) => ({ ...lane, deliveryId: '', waitsForEventId }));
+  const others = new Set(
+    (await withoutSetAside(pool, waiting)).map(({ waitsForEventId }) => waitsForEventId),
+  );
+  return new Set(eventIds.filter((id) => !others.has(id)));
 }

@@ -23,6 +23,7 @@ import {
   loadPendingDeliveries,
 } from '../../src/record/deliveries.ts';
 import { loadEventStates } from '../../src/record/event-states.ts';
+import { loadRunDeliveries, releaseSuccessors } from '../../src/record/run-order.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
 /*
@@ -53,7 +54,15 @@ const SOME_DAYS = [
   'record-attempts',
 ];
 /** Statements over all days of an account, or of all accounts. */
-const ALL_DAYS = ['claim-deferred', 'count-deferred', 'deferred-keys', 'has-deferred', 'overdue-deliveries'];
+const ALL_DAYS = [
+  'claim-deferred',
+  'count-deferred',
+  'deferred-keys',
+  'has-deferred',
+  'overdue-deliveries',
+  'deliveries-of-runs',
+  'release-successors',
+];
 /** Statements for an event that is delivered at the first attempt: they open only the days of the rows that they insert. */
 const NO_DAY = ['claim-events', 'insert-events'];
 
@@ -98,6 +107,8 @@ async function executeAll(pool: Pool, { keys, eventIds }: Log): Promise<void> {
   await loadDeferredKeys(pool, { ...lane, limit: 500 });
   await claimDeferred(pool, { ...lane, limit: 1, permitsMax: 1_000, attemptMs: 0 });
   await limitPending({ pool, pendingMax: 100 });
+  await loadRunDeliveries(pool, lane, ['1', '2', '3']);
+  await releaseSuccessors(pool, [{ ...lane, eventId, runId: '1' }]);
   const retryPolicy = { retriesMax: 5, baseDelayMs: 20 };
   const grace = { graceMs: 0, eventGraceMs: 0 };
   const quarantine = testQuarantine(pool);

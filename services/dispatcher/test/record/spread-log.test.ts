@@ -75,9 +75,9 @@ const HOT_STATEMENTS: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDa
   'undispatched-of-runs': { events: 1, anyDay: true },
   'hold-deliveries': { deliveries: 2 },
   'mark-out-of-order': { deliveries: 2 },
-  'unended-among': { deliveries: 2 },
+  'predecessors-of-waiting': { deliveries: 2 },
   'release-waiting': { deliveries: 2 },
-  'release-successors': { deliveries: 2, anyDay: true },
+  'release-successors': { deliveries: 1, anyDay: true },
 };
 
 /** Statements over all accounts that search due or old rows a few times a minute, or serve a job of the previous release. */
