@@ -1,8 +1,10 @@
 import type { DeliveryJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import { type AttemptResult, deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
+import { attemptQueued } from './attempt-queued.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import { attemptQueued, wakeLane } from './lane.ts';
+import { reasonOfFormat } from './format.ts';
+import { wakeLane } from './lane.ts';
 import { LaneRate } from './lane-rate.ts';
 import { type Delivery, mustUseLane, nextStep, nextTrigger } from './policy/next-step.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
@@ -36,8 +38,14 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   if (!delivery) logger.warn({ deliveryId }, 'dropped the job of a delivery without a row');
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
   if (step.kind === 'wait') return { kind: 'reschedule', delayMs: step.delayMs };
-  if (step.kind === 'cancel') {
-    await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: step.reason });
+  const reason =
+    step.kind === 'cancel'
+      ? step.reason
+      : step.target.format === null
+        ? null
+        : reasonOfFormat(dispatcher, delivery, step.target);
+  if (step.kind === 'cancel' || reason !== null) {
+    await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: reason ?? '' });
     metrics.completed.cancelled.inc();
     await releaseSuccessors(dispatcher, delivery);
     if (delivery.target?.ordered) wakeLane(dispatcher, delivery);
@@ -52,7 +60,7 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
     limits.update(lane);
     return await deferToLane(dispatcher, delivery);
   }
-  const result = await attemptWithToken(dispatcher, delivery, step.target, isRedelivery);
+  const result = await attemptNow(dispatcher, delivery, step.target, isRedelivery);
   if (result === null) {
     if (skipsLane) return { kind: 'reschedule', delayMs: REDELIVERY_GAP_MS };
     metrics.retriesDeferred.inc();
@@ -65,23 +73,20 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
     : { kind: 'done' };
 }
 
-/** Returns null if it gets no permits, no slot, or no token of the rate limit, if there is one. */
-async function attemptWithToken(
+/** Attempts a retry or a redelivery outside its lane. Returns null if it must wait. */
+async function attemptNow(
   dispatcher: Dispatcher,
   delivery: Delivery,
   target: Target,
-  isRedelivery: boolean,
+  ignoresBlock: boolean,
 ): Promise<AttemptResult | null> {
   const { record } = dispatcher;
   const rate = new LaneRate({ record, subscriptionId: delivery.subscriptionId });
   rate.update(target.rateLimit);
   await rate.grant(1);
-  const token = rate.take();
-  if (token === null) return null;
-  const result = await attemptQueued(dispatcher, delivery, target, isRedelivery);
-  if (result === null) rate.putBack(token);
+  const result = await attemptQueued(dispatcher, delivery, target, { rate, ignoresBlock });
   await rate.close();
-  return result;
+  return result === 'no_token' ? null : result;
 }
 
 /** Leaves the next attempt to the job of the lane. */

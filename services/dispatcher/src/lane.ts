@@ -2,18 +2,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { LaneJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import { waitAtMost } from '@runhook/runtime';
-import {
-  type AttemptableDelivery,
-  type AttemptResult,
-  attempt,
-  deliveryKeyOf,
-  laneOf,
-  logAndSchedule,
-} from './attempt.ts';
+import { type AttemptableDelivery, deliveryKeyOf, logAndSchedule } from './attempt.ts';
+import { attemptQueued, type QueuedResult } from './attempt-queued.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import { reasonNotToSend } from './format.ts';
 import { LaneRate } from './lane-rate.ts';
-import { type Delivery, undeliverableReason } from './policy/next-step.ts';
-import { permitsOf } from './policy/permits.ts';
+import { type Delivery, tracksJobs, undeliverableReason } from './policy/next-step.ts';
 import type { LaneKey } from './record/deferred.ts';
 import type { Cancellation, DeliveryKey } from './record/deliveries.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
@@ -89,28 +83,6 @@ export function wakeLane(
   if (delayMs !== null) queue.wakeLane({ subscriptionId, accountId: event.accountId, delayMs });
 }
 
-/**
- * Attempts a retry or a deferred delivery. Returns null if it gets no permits or no slot: the caller must defer or delay it.
- * @param ignoresBlock true for a manual redelivery and for a probe of a blocked lane
- */
-export async function attemptQueued(
-  dispatcher: Dispatcher,
-  delivery: Delivery,
-  target: Target,
-  ignoresBlock: boolean,
-): Promise<AttemptResult | null> {
-  const { accountId } = delivery.event;
-  const { queued } = dispatcher.requests.permits;
-  const permits = queued.tryAcquire(accountId, permitsOf(delivery.event));
-  if (permits === 0) return null;
-  try {
-    const slot = dispatcher.limits.acquireQueued(laneOf(dispatcher, delivery, target), ignoresBlock);
-    return slot && (await attempt(dispatcher, slot, delivery, target));
-  } finally {
-    queued.release(accountId, permits);
-  }
-}
-
 class LanePass {
   /** Whether slots are free, but the account has no permits, or the server of the lane no capacity for its attempts. */
   isFull = false;
@@ -118,6 +90,8 @@ class LanePass {
   readonly #lane: LaneKey;
   readonly #rate: LaneRate;
   readonly #inFlight = new Set<Promise<void>>();
+  /** Latest delivery of each job, for a target that tracks jobs. */
+  readonly #latestOfJobs = new Map<string, Promise<void>>();
   readonly #untilMs = performance.now() + PASS_MS;
   /** Attempts that were in flight when the time of the pass was over. */
   #lastAttempts: readonly Promise<void>[] | null = null;
@@ -200,7 +174,7 @@ class LanePass {
       : claimed;
     if (first?.target) await this.#requireTokens(first.target, ready.length);
     for (const delivery of ready)
-      this.#track(deliveryKeyOf(delivery), this.#deliver(delivery, attemptsBelow !== undefined));
+      this.#track(deliveryKeyOf(delivery), this.#deliverInTurn(delivery, attemptsBelow !== undefined));
     return { taken: claimed.length, begun: ready.length };
   }
 
@@ -271,26 +245,46 @@ class LanePass {
     this.#dispatcher.metrics.completed.cancelled.inc();
   }
 
+  /** Makes the attempts of one job one after another if the target tracks jobs. */
+  #deliverInTurn(delivery: Delivery, isProbe: boolean): Promise<void> {
+    if (!tracksJobs(delivery.target?.format ?? null)) return this.#deliver(delivery, isProbe);
+    const { jobId } = delivery.event.data;
+    // A turn that comes after the time of the pass is left to the next one, which bounds the duration of a pass.
+    const deliver = () =>
+      performance.now() < this.#untilMs
+        ? this.#deliver(delivery, isProbe)
+        : this.#dispatcher.record.defer(deliveryKeyOf(delivery));
+    const turn = (this.#latestOfJobs.get(jobId) ?? Promise.resolve()).then(deliver, deliver);
+    this.#latestOfJobs.set(jobId, turn);
+    return turn;
+  }
+
   async #deliver(delivery: Delivery, isProbe: boolean): Promise<void> {
     const { record, limits } = this.#dispatcher;
     // A delivery without a target is cancelled.
     const target = delivery.target as Target;
-    const token = this.#rate.take();
-    if (token === null) return await record.defer(deliveryKeyOf(delivery));
-    const result = await attemptQueued(this.#dispatcher, delivery, target, isProbe).catch(
-      async (error: unknown) => {
-        // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
-        if (!isPermanentRejection(error)) await record.defer(deliveryKeyOf(delivery));
-        throw error;
-      },
-    );
+    const result = await this.#attempt(delivery, target, isProbe).catch(async (error: unknown) => {
+      // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
+      if (!isPermanentRejection(error)) await record.defer(deliveryKeyOf(delivery));
+      throw error;
+    });
+    if (result === 'cancelled') return await releaseSuccessors(this.#dispatcher, delivery);
+    if (result === 'no_token') return await record.defer(deliveryKeyOf(delivery));
     if (result === null) {
-      this.#rate.putBack(token);
       // Without a free slot, the limit of the lane has fallen since the claim.
       this.isFull = limits.freeSlots(delivery.subscriptionId) > 0;
       return await record.defer(deliveryKeyOf(delivery));
     }
     await logAndSchedule(this.#dispatcher, delivery, result);
     if (result.outcome.kind !== 'retry') await releaseSuccessors(this.#dispatcher, delivery);
+  }
+
+  /** Attempts a delivery, or cancels one that its format does not send. */
+  async #attempt(delivery: Delivery, target: Target, isProbe: boolean): Promise<QueuedResult | 'cancelled'> {
+    const reason = target.format === null ? null : await reasonNotToSend(this.#dispatcher, delivery, target);
+    const options = { rate: this.#rate, ignoresBlock: isProbe };
+    if (reason === null) return await attemptQueued(this.#dispatcher, delivery, target, options);
+    await this.#cancel({ ...deliveryKeyOf(delivery), reason });
+    return 'cancelled';
   }
 }

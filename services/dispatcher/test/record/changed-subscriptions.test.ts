@@ -166,6 +166,7 @@ test('subscriptions as large as the contract allows take no more memory than the
       format: null,
       formatOptionsCiphertext: textOf(optionBytes),
       deactivateOn410: false,
+      updatedAt: '1795168700000000',
       blockedUntilMs: 0,
       ordered: false,
       rateLimit: null,

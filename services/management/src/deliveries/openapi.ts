@@ -53,7 +53,7 @@ export const DELIVERY_PROPERTIES: PropertiesOf<DeliveryView> = {
   error_code: {
     type: ['string', 'null'],
     description:
-      'Error code of the latest attempt, as in its `error`; `unsuccessful_status` if the endpoint responded. Null if it did not fail, and before the first attempt.',
+      'Error code of the latest attempt, as in its `error`; `unsuccessful_status` or `not_accepted` if the endpoint responded. Null if it did not fail, and before the first attempt.',
   },
   created_at: microsTime('When the event was fanned out to this webhook.'),
   completed_at: nullable(microsTime('When it was delivered, failed or cancelled; null while it is pending.')),
@@ -129,7 +129,7 @@ export const deliverySchemas: Record<string, Schema> = {
         contentMediaType: 'application/json',
         contentSchema: schemaRef('DeliveryPayload'),
         description:
-          'The exact text of the body, the same in every attempt. Null if retention has already removed the event but not yet the delivery.',
+          'The exact text of the body, the same in every attempt in the same format: that of the latest attempt, with options of the format as `***`. Null if retention has already removed the event but not yet the delivery.',
       },
       attempts: {
         type: 'array',
@@ -140,35 +140,43 @@ export const deliverySchemas: Record<string, Schema> = {
     OPTIONAL_DELIVERY_PROPERTIES,
   ),
 
-  Attempt: responseObject<AttemptView>('One attempt of a delivery.', {
-    number: { type: 'integer', minimum: 1, description: 'Counts over all cycles of the delivery.' },
-    trigger: {
-      type: 'string',
-      enum: ['automatic', 'manual'],
-      description: '`manual` for the first attempt of a redelivery; its retries are `automatic`.',
+  Attempt: responseObject<AttemptView>(
+    'One attempt of a delivery.',
+    {
+      number: { type: 'integer', minimum: 1, description: 'Counts over all cycles of the delivery.' },
+      trigger: {
+        type: 'string',
+        enum: ['automatic', 'manual'],
+        description: '`manual` for the first attempt of a redelivery; its retries are `automatic`.',
+      },
+      started_at: microsTime('When it started.'),
+      duration_ms: nullable(
+        count('Duration in milliseconds, including connection, request and response; null for `no_address`.'),
+      ),
+      http_status_code: httpStatusText(
+        'Status of the response, or without a response "504" (timeout) or "502"; `error` has the cause.',
+      ),
+      error: {
+        anyOf: [schemaRef('AttemptError'), { type: 'null' }],
+        description: 'The error of the attempt; null if it did not fail.',
+      },
+      request_headers: {
+        ...HEADERS,
+        description:
+          'Request headers by their names in lower case, with `***` in place of signatures and additional headers.',
+      },
+      ...LOGGED_RESPONSE_PROPERTIES,
+      timings: {
+        anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
+        description: 'Duration of each phase; null if nothing was sent.',
+      },
+      format: {
+        type: 'string',
+        description: 'Format of the body. Absent if it is the payload of job run events.',
+      },
     },
-    started_at: microsTime('When it started.'),
-    duration_ms: nullable(
-      count('Duration in milliseconds, including connection, request and response; null for `no_address`.'),
-    ),
-    http_status_code: httpStatusText(
-      'Status of the response, or without a response "504" (timeout) or "502"; `error` has the cause.',
-    ),
-    error: {
-      anyOf: [schemaRef('AttemptError'), { type: 'null' }],
-      description: 'The error of the attempt; null if it did not fail.',
-    },
-    request_headers: {
-      ...HEADERS,
-      description:
-        'Request headers by their names in lower case, with `***` in place of signatures and additional headers.',
-    },
-    ...LOGGED_RESPONSE_PROPERTIES,
-    timings: {
-      anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
-      description: 'Duration of each phase; null if nothing was sent.',
-    },
-  }),
+    ['format'],
+  ),
 
   AttemptTimings: responseObject<TimingsView>(
     'The phases of an attempt in milliseconds. Null for a phase that did not take place: it was not reached, a connection was reused, or there was no TLS.',
