@@ -1,12 +1,12 @@
 import type { DeliveryJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import { type AttemptResult, deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
-import { attemptQueued } from './attempt-queued.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { reasonOfFormat } from './format.ts';
 import { wakeLane } from './lane.ts';
 import { LaneRate } from './lane-rate.ts';
 import { type Delivery, mustUseLane, nextStep, nextTrigger } from './policy/next-step.ts';
+import { attemptQueued } from './queued-attempt.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
 import { releaseSuccessors } from './run-order.ts';
 import type { Target } from './target.ts';
