@@ -76,15 +76,19 @@ export {
   unmatchableFilters,
 } from './filters.ts';
 export { filtersSchema } from './filters-schema.ts';
-export { IdSet } from './id-set.ts';
+export { interpretTargetResponse, NOT_ACCEPTED } from './formats/interpret.ts';
 export {
   FORMAT_NAMES,
   type Format,
   formatByName,
   formatOptionProblems,
+  type FormatInput,
   type Interpretation,
+  type Rendering,
   recogniseFormat,
+  type TargetResponse,
 } from './formats/registry.ts';
+export { IdSet } from './id-set.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
@@ -154,12 +158,14 @@ export {
   PLANS,
   type Plan,
   parseEndpointTest,
+  parseStoredTest,
   parseSubscription,
   SIGNATURE_KEY_TYPES,
   type SignatureKeyType,
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
   type SubscriptionParsing,
+  type TestMessageFields,
   type UrlProblem,
   webhooksUnavailableReason,
 } from './subscriptions.ts';

@@ -196,6 +196,13 @@ export const WRITES: readonly (readonly [
     'subscriptions IN SHARE',
   ],
   [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/duplicate',
+    async (world) => ({
+      path: subscriptionPath(world, (await world.harness.newSubscription(world.account)).id, '/duplicate'),
+    }),
+    'subscriptions IN SHARE',
+  ],
+  [
     'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/rotate-secret',
     async (world) => ({
       path: subscriptionPath(
@@ -230,6 +237,14 @@ export const WRITES: readonly (readonly [
     async (world) => {
       const { id } = await world.harness.newSubscription(world.account, { client_url: world.receiver.url });
       return { path: subscriptionPath(world, id, '/test') };
+    },
+    'subscriptions IN ACCESS EXCLUSIVE',
+  ],
+  [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/test',
+    async (world) => {
+      const { id } = await world.harness.newSubscription(world.account, { client_url: world.receiver.url });
+      return { path: subscriptionPath(world, id, '/test'), body: { format: 'slack' } };
     },
     'subscriptions IN ACCESS EXCLUSIVE',
   ],
