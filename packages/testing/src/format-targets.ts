@@ -66,7 +66,8 @@ export const teamsTarget: Responder = (request) => {
   if (nameOf(request) === 'too_large')
     return { status: 200, body: `${TEAMS_FAILED} 413 with ContextId tcid=0` };
   // Announces a longer body than it sends.
-  if (nameOf(request) === 'cut_off') return { status: 200, headers: { 'content-length': '100' }, body: '1' };
+  if (nameOf(request) === 'cut_off')
+    return { status: 200, headers: { 'content-length': '100', connection: 'close' }, body: '1' };
   const [card] = messageOf(request)?.attachments ?? [];
   return card?.content?.type === 'AdaptiveCard'
     ? { status: 202 }
