@@ -28,7 +28,8 @@ export function stateOf({ active, health }: Webhook): string {
   return health?.failing_since === undefined ? 'active' : `failing since ${timeText(health.failing_since)}`;
 }
 
-export const urlText = ({ client_url: url }: Pick<Webhook, 'client_url'>) => url || 'none: it has only a feed';
+export const urlText = ({ client_url: url }: Pick<Webhook, 'client_url'>) =>
+  url || 'none: it has only a feed';
 
 export function webhookText(webhook: Webhook): string {
   const facts: [string, string | undefined][] = [

@@ -28,12 +28,12 @@ import {
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
 import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
-import { NO_ENDPOINT_MESSAGE } from './require-subscription.ts';
 import { bodyExample } from '../http/openapi/webhooks.ts';
 import { CUSTOM_HEADERS } from './custom-headers.ts';
 import { OPTION_REQUEST_PROPERTIES } from './delivery-options-openapi.ts';
 import { EVENT_TYPE, NEW_SUBSCRIPTION, REQUEST_FIELDS } from './fields.ts';
 import { CREATED_SUBSCRIPTION_EXAMPLE, newSecret, WEBHOOK_WRITERS } from './openapi.ts';
+import { NO_ENDPOINT_MESSAGE } from './require-subscription.ts';
 import { EXCHANGE_EXAMPLE, type TestExchange, type Verification } from './sample-delivery.ts';
 
 type VerificationWithExchange = Required<Verification> & { hmac_secret?: string };
@@ -82,7 +82,10 @@ export const testPaths: Paths = {
       description: `For active and inactive webhooks, whatever their event types. ${OUTCOME} ${WEBHOOK_WRITERS}`,
       responses: operationResponses(
         'account',
-        { 200: success(200, 'The result.', schemaRef('Verification'), VERIFICATION_EXAMPLE), 409: NO_ENDPOINT },
+        {
+          200: success(200, 'The result.', schemaRef('Verification'), VERIFICATION_EXAMPLE),
+          409: NO_ENDPOINT,
+        },
         [400],
       ),
     },
@@ -91,7 +94,10 @@ export const testPaths: Paths = {
       tags: TAGS,
       summary: 'Send an event to the endpoint in a chosen format',
       description: `Sends a sample or a past event exactly as an attempt would, in the format of the webhook or in another one. ${OUTCOME} ${WEBHOOK_WRITERS}`,
-      requestBody: requestBody('StoredTest', 'What to send.', { event_type: 'job.run.errored', format: 'slack' }),
+      requestBody: requestBody('StoredTest', 'What to send.', {
+        event_type: 'job.run.errored',
+        format: 'slack',
+      }),
       responses: operationResponses(
         'account',
         { 200: success(200, 'The result.', schemaRef('Verification'), STORED_EXAMPLE), 409: NO_ENDPOINT },
@@ -144,7 +150,8 @@ const MESSAGE_FIELDS: PropertiesOf<Required<TestMessageFields>> = {
   event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
   event_id: {
     type: ['string', 'null'],
-    description: 'An event of the account to send instead of a sample, with its id. Default, and if null: a sample.',
+    description:
+      'An event of the account to send instead of a sample, with its id. Default, and if null: a sample.',
   },
   format: {
     ...format,
