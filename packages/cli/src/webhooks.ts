@@ -1,4 +1,4 @@
-import type { Client } from '@runhook/client';
+import type { Client, Schemas } from '@runhook/client';
 import { EVENT_TYPES } from '@runhook/contract';
 import { table } from '@runhook/runtime/terminal-text';
 import {
@@ -136,7 +136,7 @@ const test: Command<TestOptions> = {
             ...(event !== undefined && { event_id: event }),
             ...(format !== undefined && { format }),
             ...(options !== undefined && { format_options: Object.fromEntries(options) }),
-          },
+          } as Schemas['StoredTest'],
         });
     const { verification_error: problem, verification_status_code: status, exchange } = verification;
     const durationText = exchange === undefined ? '' : ` in ${exchange.duration_ms} ms`;
