@@ -137,7 +137,7 @@ const test: Command<TestOptions> = {
             ...(event !== undefined && { event_id: event }),
             ...(format !== undefined && { format }),
             ...(options !== undefined && { format_options: Object.fromEntries(options) }),
-          },
+          } as Schemas['StoredTest'],
         });
     const { verification_error: problem, verification_status_code: status, exchange } = verification;
     const durationText = exchange === undefined ? '' : ` in ${exchange.duration_ms} ms`;

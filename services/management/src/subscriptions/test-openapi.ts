@@ -27,12 +27,13 @@ import {
   someOfNames,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
-import { BODY_FAILURES, operationResponses, success } from '../http/openapi/responses.ts';
+import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { bodyExample } from '../http/openapi/webhooks.ts';
 import { CUSTOM_HEADERS } from './custom-headers.ts';
 import { OPTION_REQUEST_PROPERTIES } from './delivery-options-openapi.ts';
 import { EVENT_TYPE, NEW_SUBSCRIPTION, REQUEST_FIELDS } from './fields.ts';
 import { CREATED_SUBSCRIPTION_EXAMPLE, newSecret, WEBHOOK_WRITERS } from './openapi.ts';
+import { NO_ENDPOINT_MESSAGE } from './require-subscription.ts';
 import { EXCHANGE_EXAMPLE, type TestExchange, type Verification } from './sample-delivery.ts';
 
 type VerificationWithExchange = Required<Verification> & { hmac_secret?: string };
@@ -60,6 +61,8 @@ const TAGS = ['Webhooks'];
 const OUTCOME =
   'The response has the result of the endpoint, so a failure of the endpoint is a 200 as well. The log of deliveries does not contain the test.';
 
+const NO_ENDPOINT = failureWithReason(409, 'The webhook has only a feed.', NO_ENDPOINT_MESSAGE);
+
 /** Paths of the OpenAPI document; see docs/contract.md#test-endpoint. */
 export const testPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/test': {
@@ -79,7 +82,10 @@ export const testPaths: Paths = {
       description: `For active and inactive webhooks, whatever their event types. ${OUTCOME} ${WEBHOOK_WRITERS}`,
       responses: operationResponses(
         'account',
-        { 200: success(200, 'The result.', schemaRef('Verification'), VERIFICATION_EXAMPLE) },
+        {
+          200: success(200, 'The result.', schemaRef('Verification'), VERIFICATION_EXAMPLE),
+          409: NO_ENDPOINT,
+        },
         [400],
       ),
     },
@@ -94,7 +100,7 @@ export const testPaths: Paths = {
       }),
       responses: operationResponses(
         'account',
-        { 200: success(200, 'The result.', schemaRef('Verification'), STORED_EXAMPLE) },
+        { 200: success(200, 'The result.', schemaRef('Verification'), STORED_EXAMPLE), 409: NO_ENDPOINT },
         BODY_FAILURES,
       ),
     }),
@@ -213,7 +219,6 @@ export const testSchemas: Record<string, Schema> = {
         format: 'uri',
       },
       ...MESSAGE_FIELDS,
-      event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
       name: {
         type: ['string', 'null'],
         maxLength: 255,
