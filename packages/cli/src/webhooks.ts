@@ -1,4 +1,4 @@
-import type { Client } from '@runhook/client';
+import type { Client, Schemas } from '@runhook/client';
 import { EVENT_TYPES } from '@runhook/contract';
 import { table } from '@runhook/runtime/terminal-text';
 import {
@@ -98,7 +98,7 @@ const get: Command<ConnectionOptions> = {
 interface TestOptions extends ConnectionOptions {
   type?: (typeof EVENT_TYPES)[number];
   event?: string;
-  format?: string;
+  format?: NonNullable<Schemas['StoredTest']['format']>;
   formatOption?: [name: string, value: string][];
 }
 
