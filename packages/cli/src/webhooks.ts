@@ -13,6 +13,7 @@ import {
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
 import { recover } from './recover.ts';
 import { formatOptions, parseLabel } from './webhook-options.ts';
+import { previewWebhook } from './webhook-preview.ts';
 import {
   type EventType,
   eventType,
@@ -217,6 +218,19 @@ const remove: Command<ConnectionOptions & { yes?: true }> = {
 
 export const webhooksGroup: CommandGroup = {
   name: 'webhooks',
-  summary: 'list, get, create, update, duplicate, test, recover, rotate-secret, rotate-signature-key, delete',
-  commands: [list, get, create, update, duplicate, test, recover, rotate, rotateKey, remove] as Command[],
+  summary:
+    'list, get, create, update, duplicate, preview, test, recover, rotate-secret, rotate-signature-key, delete',
+  commands: [
+    list,
+    get,
+    create,
+    update,
+    duplicate,
+    previewWebhook,
+    test,
+    recover,
+    rotate,
+    rotateKey,
+    remove,
+  ] as Command[],
 };
