@@ -76,6 +76,14 @@ export {
 } from './filters.ts';
 export { filtersSchema } from './filters-schema.ts';
 export { IdSet } from './id-set.ts';
+export {
+  FORMAT_NAMES,
+  type Format,
+  formatByName,
+  formatOptionProblems,
+  type Interpretation,
+  recogniseFormat,
+} from './formats/registry.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
