@@ -5,6 +5,7 @@ export {
   headerBytes,
   MASK,
 } from './delivery-headers.ts';
+export { FORMAT_OPTION_NAME, LABEL_KEY, OPTION_LIMITS } from './delivery-options.ts';
 export {
   EVENT_LIMITS,
   type EventDefaults,

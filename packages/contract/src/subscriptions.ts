@@ -1,5 +1,6 @@
 import Joi from 'joi';
 import { headersSchema, signatureHeaderSchema } from './delivery-headers.ts';
+import { flagSchema, formatOptionsSchema, labelsSchema, rateLimitSchema } from './delivery-options.ts';
 import { EVENT_TYPES, type EventType } from './event-types.ts';
 import {
   configuredText,
@@ -10,6 +11,9 @@ import {
   toProblems,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
+import type { EventFilters } from './filters.ts';
+import { filtersSchema } from './filters-schema.ts';
+import { FORMAT_NAMES, FORMATS, formatByName } from './formats/registry.ts';
 import { HMAC_SECRET_PATTERN } from './signing.ts';
 
 /** Event type of a test that names none. */
@@ -46,6 +50,16 @@ export interface SubscriptionFields {
   headers?: Record<string, string> | null | undefined;
   /** Undefined if the request omitted it: the key pair is unchanged. Null: none. */
   signature_key?: SignatureKeyType | null | undefined;
+  /** Undefined, here and below: the stored value is unchanged. Null: none; the default format is null. */
+  format?: string | null | undefined;
+  /** `***` stands for the stored value of an option. */
+  format_options?: Record<string, string> | null | undefined;
+  filters?: EventFilters | null | undefined;
+  ordered?: boolean | null | undefined;
+  /** Requests per second. */
+  rate_limit?: number | null | undefined;
+  labels?: Record<string, string> | null | undefined;
+  deactivate_on_410?: boolean | null | undefined;
 }
 
 /** Completes "client_url …" with the problem, or returns null. Implemented by packages/egress, which also sends. */
@@ -117,6 +131,13 @@ const schema = Joi.object<SubscriptionFields>({
   signature_header: signatureHeaderSchema,
   headers: headersSchema,
   signature_key: Joi.any().custom(readSignatureKey),
+  format: Joi.any().custom(readFormat),
+  format_options: formatOptionsSchema,
+  filters: filtersSchema,
+  ordered: flagSchema,
+  rate_limit: rateLimitSchema,
+  labels: labelsSchema,
+  deactivate_on_410: flagSchema,
 });
 
 const endpointTestSchema = Joi.object<EndpointTestFields>({
@@ -143,6 +164,13 @@ function readSignatureKey(value: unknown, helpers: Joi.CustomHelpers): unknown {
   const requested = typeof value === 'object' ? (value as { type?: unknown }).type : value;
   const type = SIGNATURE_KEY_TYPES.find((one) => one === requested);
   return type ?? helpers.message({ custom: `{{#label}} must be ${SIGNATURE_KEY_TYPES.join(', ')} or null` });
+}
+
+/** Yields null for the default format. */
+function readFormat(value: unknown, helpers: Joi.CustomHelpers): unknown {
+  if (value === null || value === FORMATS[0].name) return null;
+  if (typeof value === 'string' && formatByName(value) !== null) return value;
+  return helpers.message({ custom: `{{#label}} must be ${FORMAT_NAMES.join(', ')} or null` });
 }
 
 /** Accepts an array of integers and digit strings, a single one of either, or null for all jobs. */

@@ -3,7 +3,7 @@ import { isPermanentRejection } from '@runhook/database';
 import { deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { attemptQueued, wakeLane } from './lane.ts';
-import { nextStep, nextTrigger } from './policy/next-step.ts';
+import { type Delivery, mustUseLane, nextStep, nextTrigger } from './policy/next-step.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
 
 /** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
@@ -25,7 +25,7 @@ export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<Deliv
 }
 
 async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
-  const { record, metrics, logger, clock, stopping } = dispatcher;
+  const { record, limits, metrics, logger, clock, stopping } = dispatcher;
   const { deliveryId, accountId = await record.loadAccountId(job) } = job;
   const delivery = accountId === null ? null : await record.loadDelivery({ deliveryId, accountId });
   const step = nextStep(delivery, job.cycle, clock.nowMs());
@@ -39,20 +39,29 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
     return { kind: 'done' };
   }
   throwIfStopping(stopping);
+  if (mustUseLane(delivery, step.target)) {
+    limits.update(laneOf(dispatcher, delivery, step.target));
+    return await deferToLane(dispatcher, delivery);
+  }
   const isRedelivery = nextTrigger(delivery) === 'manual' && !delivery.isRecovered;
   const result = await attemptQueued(dispatcher, delivery, step.target, isRedelivery);
   if (result === null) {
     // In its lane, a redelivery would wait for the end of the block.
     if (isRedelivery && laneOf(dispatcher, delivery, step.target).blockedMs > 0)
       return { kind: 'reschedule', delayMs: REDELIVERY_GAP_MS };
-    await record.defer(deliveryKeyOf(delivery));
-    wakeLane(dispatcher, delivery);
     metrics.retriesDeferred.inc();
-    return { kind: 'done' };
+    return await deferToLane(dispatcher, delivery);
   }
   const isRecorded = await logAttempt(dispatcher, delivery, result.record);
   const { outcome } = result;
   return isRecorded && outcome.kind === 'retry'
     ? { kind: 'reschedule', delayMs: outcome.delayMs }
     : { kind: 'done' };
+}
+
+/** Leaves the next attempt to the job of the lane. */
+async function deferToLane(dispatcher: Dispatcher, delivery: Delivery): Promise<DeliverResult> {
+  await dispatcher.record.defer(deliveryKeyOf(delivery));
+  wakeLane(dispatcher, delivery);
+  return { kind: 'done' };
 }

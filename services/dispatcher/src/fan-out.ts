@@ -9,7 +9,7 @@ import {
   newDelivery,
 } from './first-attempt.ts';
 import { slotsOf } from './policy/events-in-flight.ts';
-import { type CachedSubscription, matchSubscriptions } from './policy/next-step.ts';
+import { type CachedSubscription, isLaneOnly, matchSubscriptions } from './policy/next-step.ts';
 import type { CommitOutcome, CommitResult } from './record/commit-events.ts';
 import type { EventState } from './record/event-states.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
@@ -161,8 +161,9 @@ async function attemptThenCommit(
   // Permits are acquired before planning, because a plan that waits becomes outdated. Without permits the deliveries are
   // recorded as deferred, or cancelled if their lane is full.
   const { firstAttempts: permitPool } = requests.permits;
-  const perAttempt = permitPool.forEach(event, subscriptions.length);
-  const count = subscriptions.length * perAttempt;
+  const immediate = subscriptions.filter(({ target }) => !isLaneOnly(target)).length;
+  const perAttempt = permitPool.forEach(event, immediate);
+  const count = immediate * perAttempt;
   let unusedPermits = await permitPool.acquire(event.accountId, count, slotsOf(event));
   const permits = unusedPermits === 0 ? 0 : perAttempt;
   try {
@@ -186,8 +187,11 @@ async function attemptThenCommit(
         isRecorded: start.isRecorded,
       }),
     );
-    for (const firstAttempt of firstAttempts)
-      track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, permits, commit }));
+    for (const firstAttempt of firstAttempts) {
+      const ownPermits = isLaneOnly(firstAttempt.target) ? 0 : permits;
+      const options = { plannedAtMs, permits: ownPermits, commit };
+      track(pending, beginFirstAttempt(dispatcher, firstAttempt, options));
+    }
     return (await commit.outcome).result;
   } finally {
     permitPool.release(event.accountId, unusedPermits);
@@ -278,7 +282,7 @@ async function commitThenAttempt(
       track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, permits }));
     const attemptable: FirstAttempt[] = [];
     for (const firstAttempt of page.filter(({ delivery }) => added.has(delivery.id)))
-      if (firstAttempt.isLaneSaturated) begin(firstAttempt, 0);
+      if (firstAttempt.waitsInLane) begin(firstAttempt, 0);
       else attemptable.push(firstAttempt);
     const { firstAttempts: permitPool } = requests.permits;
     const perAttempt = permitPool.forEach(event, attemptable.length);

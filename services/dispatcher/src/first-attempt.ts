@@ -10,7 +10,7 @@ import {
 } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
-import { type CachedSubscription, fullLaneReason } from './policy/next-step.ts';
+import { type CachedSubscription, fullLaneReason, mustUseLane } from './policy/next-step.ts';
 import type { Lane } from './policy/origins.ts';
 import type { Slot } from './policy/subscription-limiter.ts';
 import type { CommitOutcome, NewDelivery } from './record/commit-events.ts';
@@ -26,8 +26,11 @@ export const FRESH_MS = 500;
 export interface FirstAttempt {
   delivery: AttemptableDelivery;
   target: Target;
-  /** No slot was free, or expected within FRESH_MS, when it was planned: it is committed as deferred or cancelled. */
-  isLaneSaturated: boolean;
+  /**
+   * It is committed as deferred or cancelled: when it was planned, no slot was free or expected within FRESH_MS, or only
+   * the job of its lane sends to its target.
+   */
+  waitsInLane: boolean;
   /** Reason for cancelling it if it finds no slot; null to defer it. */
   fullReason: string | null;
   /** Result; null when it got no permits or no slot, undefined until it has ended. */
@@ -54,15 +57,16 @@ export function createFirstAttempt(
   };
   const fullReason = isFull ? fullLaneReason(pendingMax) : null;
   const lane = laneOf(dispatcher, delivery, target);
-  const isLaneSaturated = limits.isSaturated(lane) && limits.expectedWaitMs(lane, 0) > FRESH_MS;
+  const isSaturated = limits.isSaturated(lane) && limits.expectedWaitMs(lane, 0) > FRESH_MS;
+  const waitsInLane = isSaturated || mustUseLane(delivery, target);
   const initialState = { result: undefined, committedResult: undefined };
-  return { target, delivery, isLaneSaturated, fullReason, ...initialState };
+  return { target, delivery, waitsInLane, fullReason, ...initialState };
 }
 
 /** Returns the row of the current state: delivered; without a slot, deferred or cancelled; otherwise pending. */
-export function newDelivery({ delivery, isLaneSaturated, fullReason, result }: FirstAttempt): NewDelivery {
+export function newDelivery({ delivery, waitsInLane, fullReason, result }: FirstAttempt): NewDelivery {
   const { id, subscriptionId, webhookName } = delivery;
-  const isDeferred = isLaneSaturated || result === null;
+  const isDeferred = waitsInLane || result === null;
   const cancelReason = isDeferred && fullReason !== null ? fullReason : undefined;
   const delivered = result?.record.status === 'delivered' ? result.record : undefined;
   return { id, subscriptionId, webhookName, isDeferred, cancelReason, delivered };
@@ -108,11 +112,11 @@ export function beginFirstAttempt(
 /** Returns null when the delivery gets no slot: it is deferred or cancelled. */
 async function sendFirstAttempt(
   dispatcher: Dispatcher,
-  { delivery, target, isLaneSaturated }: FirstAttempt,
+  { delivery, target, waitsInLane }: FirstAttempt,
   untilMs: number,
   isOnRecord: boolean,
 ): Promise<AttemptResult | null> {
-  if (isLaneSaturated) return null;
+  if (waitsInLane) return null;
   const { requests, metrics } = dispatcher;
   requests.enter(delivery.subscriptionId);
   try {
@@ -153,7 +157,7 @@ async function recordUncommittedResult(
   outcome: CommitOutcome | undefined,
 ): Promise<void> {
   const { record } = dispatcher;
-  const { delivery, result, committedResult, isLaneSaturated, fullReason } = firstAttempt;
+  const { delivery, result, committedResult, waitsInLane, fullReason } = firstAttempt;
   // Another body is on record under this id, so a request with this body is not an attempt of the recorded event.
   if (outcome?.result === 'conflict') return;
   const wasAdded = outcome === undefined || outcome.added.has(delivery.id);
@@ -164,7 +168,7 @@ async function recordUncommittedResult(
     return await logAndSchedule(dispatcher, delivery, result);
   }
   if (!wasAdded) return;
-  if (!isLaneSaturated && committedResult === undefined) {
+  if (!waitsInLane && committedResult === undefined) {
     if (fullReason === null) await record.defer(deliveryKeyOf(delivery));
     else await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: fullReason });
   }

@@ -118,7 +118,11 @@ class LanePass {
     this.#lane = lane;
   }
 
-  /** Returns how many deliveries to take now; 0 until enough slots are free to be worth a statement. */
+  /**
+   * Returns how many deliveries to take now; 0 until enough slots are free to be worth a statement. The lane of a webhook
+   * for which `isLaneOnly` holds makes all of its automatic attempts, so a limit of their rate belongs here: what a pass
+   * takes is what it sends, except for the deliveries that `claim` leaves waiting for an earlier one of their run.
+   */
   capacity(): number {
     const { limits, requests } = this.#dispatcher;
     const slots = limits.freeSlots(this.#lane.subscriptionId);

@@ -112,6 +112,22 @@ export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: num
   return { kind: 'attempt', target };
 }
 
+/** Whether only the job of its lane makes automatic attempts at the target, because it keeps their order or their rate. */
+export function isLaneOnly({ ordered, rateLimit }: Pick<Target, 'ordered' | 'rateLimit'>): boolean {
+  return ordered || rateLimit !== null;
+}
+
+/**
+ * Whether the job of the lane must make the next attempt. Redeliveries and recoveries need not wait for other deliveries
+ * of their run, but count for the rate.
+ */
+export function mustUseLane(
+  { trigger }: Pick<Delivery, 'trigger'>,
+  target: Pick<Target, 'ordered' | 'rateLimit'>,
+): boolean {
+  return target.rateLimit !== null || (target.ordered && trigger === 'automatic');
+}
+
 /** Returns the reason why nothing may be sent to the target, null when it may. A null target is a deleted subscription. */
 export function undeliverableReason(
   target: Pick<Target, 'active' | 'deleted' | 'plan' | 'deployment'> | null,

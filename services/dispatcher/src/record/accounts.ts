@@ -1,4 +1,4 @@
-import { type EventType, IdSet } from '@runhook/contract';
+import { type EventFilters, type EventType, filterSets, IdSet } from '@runhook/contract';
 import { type Queryable, runStatement } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import type { AccountSubscriptions, CachedSubscription } from '../policy/next-step.ts';
@@ -49,11 +49,12 @@ interface SubscriptionRow extends TargetRow {
   event_types: EventType[];
   /** An array in PostgreSQL's text form. */
   job_ids: string;
+  filters: EventFilters | null;
   full: boolean;
 }
 
 const SELECT_SUBSCRIPTIONS = `
-  SELECT s.id, ${VERSIONED_ID} AS versioned_id, s.name, s.event_types, s.job_ids::text AS job_ids,
+  SELECT s.id, ${VERSIONED_ID} AS versioned_id, s.name, s.event_types, s.job_ids::text AS job_ids, s.filters,
     s.lane_full_since IS NOT NULL AS full, ${TARGET_COLUMNS}
   FROM subscriptions s JOIN accounts a ON a.id = s.account_id
   WHERE s.id = ANY($1::text[]) AND ${IS_ACTIVE}`;
@@ -75,7 +76,8 @@ export async function loadSubscriptions(
     const target = toTarget(row);
     if (target === null) continue;
     const jobIds = IdSet.fromArrayText(row.job_ids);
-    subscriptions.set(id, { id, versionedId, name, eventTypes, jobIds, filters: null, isFull, target });
+    const filters = filterSets(row.filters);
+    subscriptions.set(id, { id, versionedId, name, eventTypes, jobIds, filters, isFull, target });
   }
   return ids.map((id) => subscriptions.get(id) ?? null);
 }
@@ -88,6 +90,7 @@ export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'sub
   let bytes = OBJECT_BYTES;
   for (const { id, versionedId, name, jobIds, filters, target } of subscriptions) {
     const { clientUrl, endpoint, secret, signatureKey, signatureHeader, headersCiphertext } = target;
+    const { format, formatOptionsCiphertext } = target;
     const texts = [
       id,
       versionedId,
@@ -100,6 +103,8 @@ export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'sub
       signatureKey?.rotation?.next,
       signatureHeader,
       headersCiphertext,
+      format,
+      formatOptionsCiphertext,
     ];
     bytes += OBJECT_BYTES + jobIds.bytes + (filters === null ? 0 : OBJECT_BYTES + filters.bytes);
     for (const text of texts) bytes += 2 * (text?.length ?? 0);

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { type Delivery, nextStep } from '../../src/policy/next-step.ts';
+import { type Delivery, mustUseLane, nextStep } from '../../src/policy/next-step.ts';
 import type { Target } from '../../src/target.ts';
 
 const target: Target = {
@@ -9,7 +9,12 @@ const target: Target = {
   signatureKey: null,
   signatureHeader: null,
   headersCiphertext: null,
+  format: null,
+  formatOptionsCiphertext: null,
+  deactivateOn410: false,
   blockedUntilMs: 0,
+  ordered: false,
+  rateLimit: null,
   active: true,
   deleted: false,
   plan: 'team',
@@ -63,4 +68,14 @@ test.each([
   ],
 ])('a queued delivery %s', (_case, candidate, step) => {
   expect(nextStep(candidate as Delivery | null, 0, nowMs)).toEqual(step);
+});
+
+test.each([
+  ['a webhook without options', 'automatic', {}, false],
+  ['an ordered webhook', 'automatic', { ordered: true }, true],
+  ['a redelivery of an ordered webhook', 'manual', { ordered: true }, false],
+  ['a rate-limited webhook', 'automatic', { rateLimit: 5 }, true],
+  ['a redelivery of a rate-limited webhook', 'manual', { rateLimit: 5 }, true],
+] as const)('the lane makes the attempts of %s: %s, %o, %s', (_name, trigger, options, expected) => {
+  expect(mustUseLane({ trigger }, { ...target, ...options })).toBe(expected);
 });

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { HEADER_LIMITS, IdSet, SUBSCRIPTION_LIMITS } from '@runhook/contract';
+import { HEADER_LIMITS, IdSet, OPTION_LIMITS, SUBSCRIPTION_LIMITS } from '@runhook/contract';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription, type TestDatabase } from '@runhook/testing';
 import type { AccountSubscriptions, CachedSubscription } from '../../src/policy/next-step.ts';
@@ -145,6 +145,7 @@ test('subscriptions as large as the contract allows take no more memory than the
   const textOf = (length: number) => Buffer.alloc(length, 'x').toString('latin1');
   const { headersMax, nameCharactersMax, valueCharactersMax } = HEADER_LIMITS;
   const headerBytes = headersMax * (nameCharactersMax + valueCharactersMax);
+  const optionBytes = OPTION_LIMITS.formatOptionsMax * OPTION_LIMITS.formatOptionCharactersMax;
   const largest = (id: string): CachedSubscription => ({
     id,
     versionedId: `${id} 1`,
@@ -160,7 +161,12 @@ test('subscriptions as large as the contract allows take no more memory than the
       signatureKey: { current: textOf(200), rotation: { next: textOf(200), endsAtMs: 1 } },
       signatureHeader: textOf(nameCharactersMax),
       headersCiphertext: textOf(Math.ceil((headerBytes * 4) / 3)),
+      format: null,
+      formatOptionsCiphertext: textOf(optionBytes),
+      deactivateOn410: false,
       blockedUntilMs: 0,
+      ordered: false,
+      rateLimit: null,
       active: true,
       deleted: false,
       plan: 'team',

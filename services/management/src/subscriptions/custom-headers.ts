@@ -37,9 +37,9 @@ export const CUSTOM_HEADERS: Schema = {
 };
 
 const NO_HEADERS: HeaderColumns = { signatureHeader: null, headerNames: [], headersCiphertext: null };
-const NEW_ORIGIN_PROBLEM =
+export const NEW_ORIGIN_PROBLEM =
   'must be supplied again if client_url changes to another server, because stored values must not be sent elsewhere';
-const NOT_STORED_PROBLEM = `must have a value: ${MASK} stands for one that is stored, and none is`;
+export const NOT_STORED_PROBLEM = `must have a value: ${MASK} stands for one that is stored, and none is`;
 const TOO_LARGE_PROBLEM = `must not take more than ${HEADER_LIMITS.totalBytesMax} bytes in total: names, values, and 4 bytes for the separators of each`;
 const SIGNATURE_HEADER_PROBLEM =
   'is the header of the signature: signature_header may name another one for that';
@@ -116,6 +116,6 @@ export function decryptCustomHeaders(
 }
 
 /** Returns scheme, host and port. */
-function originOf(url: string): string {
+export function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url;
 }

@@ -30,6 +30,8 @@ import {
   text,
 } from '../http/openapi/field-schemas.ts';
 import { CUSTOM_HEADERS } from './custom-headers.ts';
+import { OPTION_COLUMNS, type OptionsView, optionsView } from './delivery-options.ts';
+import { OPTION_REQUEST_PROPERTIES, OPTION_RESPONSE_PROPERTIES, OPTIONS } from './delivery-options-openapi.ts';
 import { type Health, healthOf } from './health.ts';
 import { rotationPeriod, type SecretRotation } from './rotation.ts';
 import { PUBLIC_KEY_COLUMNS, type SignatureKeyView, signatureKeyView } from './signature-key.ts';
@@ -56,6 +58,7 @@ export const SUBSCRIPTION_COLUMNS = {
   consecutiveFailures: true,
   lastSuccessAtMicros: true,
   ...PUBLIC_KEY_COLUMNS,
+  ...OPTION_COLUMNS,
 } satisfies Prisma.SubscriptionSelect;
 
 export type SubscriptionRow = Prisma.SubscriptionGetPayload<{ select: typeof SUBSCRIPTION_COLUMNS }>;
@@ -72,7 +75,7 @@ export function columnsOf(fields: SubscriptionFields) {
 }
 
 /** A subscription in responses (docs/contract.md#subscriptions); times are microseconds since the epoch, as digits. */
-export interface SubscriptionView {
+export interface SubscriptionView extends OptionsView {
   id: string;
   account_identifier: string;
   account_id: string;
@@ -142,6 +145,7 @@ export function subscriptionView(
       : { headers: Object.fromEntries(row.headerNames.map((name) => [name, MASK])) }),
     ...(rotation === null ? {} : { secret_rotation: rotation }),
     ...signatureKeyView(row),
+    ...optionsView(row),
     ...(included.has('health') ? { health: healthOf(row) } : {}),
   };
 }
@@ -223,6 +227,7 @@ export const RESPONSE_PROPERTIES: PropertiesOf<StoredView> = {
   },
   secret_rotation: schemaRef('SecretRotation'),
   signature_key: schemaRef('SignatureKey'),
+  ...OPTION_RESPONSE_PROPERTIES,
   health: schemaRef('Health'),
 };
 
@@ -234,6 +239,7 @@ export const OPTIONAL_RESPONSE_PROPERTIES = [
   'headers',
   'secret_rotation',
   'signature_key',
+  ...OPTIONS,
   'health',
 ] as const;
 
@@ -242,7 +248,7 @@ const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, job
 
 /** Request schema of the OpenAPI document. */
 export const REQUEST_FIELDS = requestObject<SubscriptionFields>(
-  'The fields of a webhook. An update replaces all of them: an omitted field gets its default, but `active`, `signature_header`, `headers` and `signature_key` keep their values.',
+  'The fields of a webhook. An update replaces all of them: an omitted field gets its default, but those of `active` and of all fields after it stay unchanged.',
   {
     name: requiredName(nameCharactersMax, 'Name of the webhook.'),
     description: optionalText(descriptionCharactersMax, 'The purpose of the webhook. Default: "".'),
@@ -289,6 +295,7 @@ export const REQUEST_FIELDS = requestObject<SubscriptionFields>(
         'Adds an Ed25519 signature, `v1a` in `webhook-signature`, by a key pair of the webhook: receivers verify it with the public key of the response. The object of a response is accepted and means its `type`. Default: unchanged on an update; null: none.',
       examples: ['ed25519'],
     },
+    ...OPTION_REQUEST_PROPERTIES,
   },
   ['name', 'event_types', 'client_url'],
 );

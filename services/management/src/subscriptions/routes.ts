@@ -19,6 +19,7 @@ import { ConflictError, InvalidRequestError, PreconditionFailedError } from '../
 import { booleanValue } from '../http/filter-readers.ts';
 import { oneOf, QueryReader, searchText, someOf } from '../http/query-parameters.ts';
 import { headerColumns } from './custom-headers.ts';
+import { optionColumns } from './delivery-options.ts';
 import { INCLUDABLE_FIELDS, type SubscriptionRow, subscriptionView } from './fields.ts';
 import {
   requireSubscription,
@@ -139,6 +140,7 @@ function createSubscriptionEndpoint(deps: {
           columns: {
             ...headerColumns(fields, null, deps.secrets),
             ...signatureKeyColumns(fields.signature_key, null, deps.secrets),
+            ...optionColumns(fields, null, deps.secrets),
           },
           hmacSecretCiphertext: deps.secrets.encrypt(hmacSecret),
         });
@@ -188,8 +190,8 @@ const CHANGING_MESSAGE = 'The webhook has just changed: try again.';
 const TRIES_MAX = 5;
 
 /**
- * Replaces the fields: omitted ones get their default, except `active`, `signature_header`, `headers` and
- * `signature_key`, which keep the stored value, but a new `client_url` activates one that the service deactivated
+ * Replaces the fields: omitted ones get their default, except `active`, the headers, `signature_key` and the delivery
+ * options, which keep the stored value, but a new `client_url` activates one that the service deactivated
  * (docs/contract.md#subscriptions).
  */
 function updateSubscriptionEndpoint(deps: {
@@ -212,6 +214,7 @@ function updateSubscriptionEndpoint(deps: {
         const columns = {
           ...headerColumns(fields, storedRow, secrets),
           ...signatureKeyColumns(fields.signature_key, storedRow, secrets),
+          ...optionColumns(fields, storedRow, secrets),
         };
         const isConditional = ifMatch !== undefined;
         const response = await inActorTransaction(prisma, actorOf(request.principal), async (transaction) => {

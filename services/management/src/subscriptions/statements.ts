@@ -1,6 +1,7 @@
 import { type RotatingSecret, rotatingSecret, type SubscriptionFields } from '@runhook/contract';
 import { containsText, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import type { HeaderColumns } from './custom-headers.ts';
+import type { OptionColumns } from './delivery-options.ts';
 import { columnsOf, SUBSCRIPTION_COLUMNS, type SubscriptionRow } from './fields.ts';
 import type { SignatureKeyColumns } from './signature-key.ts';
 
@@ -18,15 +19,19 @@ const WITH_SECRET = {
   nextSignatureKeyCiphertext: true,
   secretGeneration: true,
   headersCiphertext: true,
+  formatOptionsCiphertext: true,
 } satisfies Prisma.SubscriptionSelect;
 
 export type SubscriptionWithSecret = Prisma.SubscriptionGetPayload<{ select: typeof WITH_SECRET }>;
+
+/** Columns that are derived from the request and the stored row. */
+export type DerivedColumns = HeaderColumns & SignatureKeyColumns & OptionColumns;
 
 export async function insertSubscription(
   transaction: Prisma.TransactionClient,
   subscription: SubscriptionKey & {
     fields: SubscriptionFields;
-    columns: HeaderColumns & SignatureKeyColumns;
+    columns: DerivedColumns;
     hmacSecretCiphertext: string;
   },
 ): Promise<SubscriptionRow> {
@@ -144,14 +149,15 @@ export async function updateSubscription(
   transaction: Prisma.TransactionClient,
   storedRow: SubscriptionWithSecret,
   fields: SubscriptionFields,
-  columns: HeaderColumns & SignatureKeyColumns,
+  columns: DerivedColumns,
   isConditional: boolean,
 ): Promise<SubscriptionRow | null> {
   // A new endpoint reactivates a subscription that failures deactivated, unless the request sets `active`.
   const isReactivated = storedRow.deactivateReason !== null && fields.client_url !== storedRow.clientUrl;
   const active = fields.active ?? (isReactivated ? true : undefined);
   const { id, accountId, clientUrl, signatureHeader, headersCiphertext, updatedAtMicros } = storedRow;
-  const { signaturePublicKey, nextSignaturePublicKey } = storedRow;
+  const { signaturePublicKey, nextSignaturePublicKey, format, formatOptionsCiphertext } = storedRow;
+  const hasStoredValues = headersCiphertext !== null || formatOptionsCiphertext !== null;
   const [row] = await transaction.subscription.updateManyAndReturn({
     where: {
       ...notDeleted({ id, accountId: Number(accountId) }),
@@ -159,8 +165,10 @@ export async function updateSubscription(
       headersCiphertext,
       signaturePublicKey,
       nextSignaturePublicKey,
+      format,
+      formatOptionsCiphertext,
       // Stored values must not be sent to another endpoint.
-      ...(headersCiphertext !== null && { clientUrl }),
+      ...(hasStoredValues && { clientUrl }),
       ...(isConditional && { updatedAtMicros }),
     },
     data: {

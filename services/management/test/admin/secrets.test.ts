@@ -88,6 +88,7 @@ test('reencrypt makes every secret readable with the new key alone and does not 
       { secret: 'next_signature_key', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'signature_key', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'headers', reencrypted: 1, unreadable: [], busy: 0 },
+      { secret: 'format_options', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'api_key', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'refresh_token', reencrypted: 1, unreadable: [], busy: 0 },
     ],
@@ -161,6 +162,7 @@ test('reencrypt reports a secret that does not decrypt by its id and reencrypts 
       { secret: 'next_signature_key', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'signature_key', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'headers', reencrypted: 0, unreadable: [], busy: 0 },
+      { secret: 'format_options', reencrypted: 0, unreadable: [], busy: 0 },
       {
         secret: 'api_key',
         reencrypted: 0,
