@@ -79,7 +79,9 @@ export function requestPath(
   });
   const queryEntries = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
   const search = new URLSearchParams(
-    queryEntries.map(([name, value]): [string, string] => [name, String(value)]),
+    queryEntries.flatMap(([name, value]) =>
+      (Array.isArray(value) ? value : [value]).map((one): [string, string] => [name, String(one)]),
+    ),
   ).toString();
   return search === '' ? filledPath : `${filledPath}?${search}`;
 }

@@ -17,14 +17,19 @@ export const LABEL_KEY = /^[0-9A-Za-z][0-9A-Za-z._/-]{0,62}$/;
 export const FORMAT_OPTION_NAME = /^[a-z][a-z0-9_]{0,62}$/;
 
 /** An object of strings whose names match a pattern; null and an empty object mean none. */
-function textsByName(name: RegExp, limits: { namesMax: number; charactersMax: number; allowsEmpty: boolean }) {
+function textsByName(
+  name: RegExp,
+  limits: { namesMax: number; charactersMax: number; allowsEmpty: boolean },
+) {
   const text = configuredText(limits.charactersMax);
   return Joi.object()
     .pattern(name, limits.allowsEmpty ? text.allow('') : text)
     .options({ stripUnknown: false, allowUnknown: false })
     .max(limits.namesMax)
     .allow(null)
-    .custom((texts: Record<string, string> | null) => (texts === null || Object.keys(texts).length === 0 ? null : texts))
+    .custom((texts: Record<string, string> | null) =>
+      texts === null || Object.keys(texts).length === 0 ? null : texts,
+    )
     .messages({ 'object.max': `{{#label}} must not contain more than ${limits.namesMax}` });
 }
 
@@ -40,7 +45,8 @@ export const labelsSchema = textsByName(LABEL_KEY, {
   charactersMax: OPTION_LIMITS.labelValueCharactersMax,
   allowsEmpty: true,
 }).messages({
-  'object.unknown': '{{#label}} is not a label: the key has 1 to 63 letters, digits or . _ / -, and begins with a letter or digit',
+  'object.unknown':
+    '{{#label}} is not a label: the key has 1 to 63 letters, digits or . _ / -, and begins with a letter or digit',
 });
 
 export const rateLimitSchema = Joi.number()

@@ -76,15 +76,18 @@ export {
   unmatchableFilters,
 } from './filters.ts';
 export { filtersSchema } from './filters-schema.ts';
-export { IdSet } from './id-set.ts';
 export {
   FORMAT_NAMES,
   type Format,
   formatByName,
   formatOptionProblems,
+  type FormatInput,
   type Interpretation,
+  type Rendering,
   recogniseFormat,
+  type TargetResponse,
 } from './formats/registry.ts';
+export { IdSet } from './id-set.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';

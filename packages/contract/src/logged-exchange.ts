@@ -30,6 +30,8 @@ export interface LoggedRequest {
   /** Custom headers of the subscription, which `headers` contains. */
   customHeaders: Readonly<Record<string, string>>;
   hmacSecrets: SigningSecrets;
+  /** Values of the format's options, which the body contains. */
+  options?: Readonly<Record<string, string>>;
 }
 
 /** Returns the parts of a response that the log stores, with echoed secrets of the request masked. */
@@ -51,7 +53,7 @@ const NEGOTIATION_HEADER = /^accept(-|$)/i;
 /** Minimum length of a part of a value, such as the token in `Bearer …`, that is also masked alone. */
 const PART_CHARACTERS_MIN = 8;
 
-function echoMaskOf({ headers, customHeaders, hmacSecrets }: LoggedRequest): EchoMask {
+function echoMaskOf({ headers, customHeaders, hmacSecrets, options = {} }: LoggedRequest): EchoMask {
   const custom = Object.entries(customHeaders).filter(([name]) => !NEGOTIATION_HEADER.test(name));
   const customNames = new Set(Object.keys(customHeaders).map((name) => name.toLowerCase()));
   const signatures = Object.entries(headers)
@@ -62,7 +64,7 @@ function echoMaskOf({ headers, customHeaders, hmacSecrets }: LoggedRequest): Ech
       ...signatures.flatMap(withParts),
       ...hmacSecrets.flatMap((secret) => [secret, secret.slice(SECRET_PREFIX.length)]),
     ],
-    encoded: custom.flatMap(([, value]) => withParts(value)),
+    encoded: [...custom.flatMap(([, value]) => withParts(value)), ...Object.values(options)],
   });
 }
 

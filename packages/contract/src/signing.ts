@@ -48,21 +48,27 @@ export function deliveryHeaders(delivery: {
   /** Ed25519 keys, `whsk_…`; null or undefined if the webhook has none. */
   privateKeys?: readonly string[] | null;
   sentAt: Date;
-  /** Null or undefined: `Authorization`. */
+  /** Null or undefined: that of the format. */
   signatureHeader?: string | null;
+  /** That of a format (`Format.signatureHeader`); null for none. Default: `Authorization`. */
+  formatSignatureHeader?: string | null;
+  /** Default: `application/json`. */
+  contentType?: string;
   /** Custom headers of the subscription. */
   customHeaders?: Readonly<Record<string, string>>;
 }): Record<string, string> {
-  const { body, eventId, hmacSecrets, privateKeys, sentAt, signatureHeader, customHeaders = {} } = delivery;
+  const { body, eventId, hmacSecrets, privateKeys, sentAt, customHeaders = {} } = delivery;
+  const { formatSignatureHeader = SIGNATURE_HEADER, contentType = 'application/json' } = delivery;
+  const signatureHeader = delivery.signatureHeader ?? formatSignatureHeader;
   const sentAtSeconds = Math.floor(sentAt.getTime() / 1000);
   const headers: Record<string, string> = {};
   // Custom headers come first, so that Runhook's headers override them whatever their names are.
   for (const [name, value] of Object.entries(customHeaders)) headers[name.toLowerCase()] = value;
   return {
     ...headers,
-    'content-type': 'application/json',
+    'content-type': contentType,
     'user-agent': USER_AGENT,
-    [(signatureHeader ?? SIGNATURE_HEADER).toLowerCase()]: sign(body, hmacSecrets[0]),
+    ...(signatureHeader !== null && { [signatureHeader.toLowerCase()]: sign(body, hmacSecrets[0]) }),
     ...standardWebhooksHeaders(eventId, sentAtSeconds, body, hmacSecrets, privateKeys ?? []),
   };
 }

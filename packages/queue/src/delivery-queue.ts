@@ -6,6 +6,7 @@ import {
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
 import type { QueueBackend } from './backends/index.ts';
+import { DISPATCHER_LEVEL, dispatcherLevelOf } from './dispatcher-level.ts';
 import { type NextJob, readNextJobs } from './next-job.ts';
 import {
   addInBulks,
@@ -65,6 +66,11 @@ export interface DeliveryQueue {
   findQueuedLanes(lanes: readonly WokenLane[]): Promise<Set<string>>;
   /** Returns the subscriptions whose lane's job a worker is processing. */
   findActiveLanes(): Promise<Set<string>>;
+  /**
+   * Whether a dispatcher of an older release is connected, which does not support the features of this one's level. False
+   * if the queue's server does not list its clients. Throws `QueueUnavailableError`.
+   */
+  hasOlderDispatcher(): Promise<boolean>;
   counts(): Promise<Record<string, number>>;
   /** Returns the waiting job that a worker would take next, for each shard that may have jobs; null when none waits. */
   nextJobs(): Promise<Map<number, NextJob | null>>;
@@ -109,6 +115,11 @@ export function openDeliveryQueue(
         .flat()
         .flatMap(({ data }) => ('subscriptionId' in data ? [data.subscriptionId] : []));
       return new Set(lanes);
+    },
+    async hasOlderDispatcher() {
+      // The list of a cluster contains the clients of all of its servers.
+      const names = await producer.call((queue) => backend.workerNames(queue));
+      return names.some((name) => dispatcherLevelOf(name) < DISPATCHER_LEVEL);
     },
     counts: () => countJobs(producer),
     nextJobs: () => readNextJobs(producer),

@@ -24,6 +24,7 @@ export {
   requireNoEviction,
   type WokenLane,
 } from './delivery-queue.ts';
+export { DISPATCHER_WORKER_NAME } from './dispatcher-level.ts';
 export {
   type EventQueue,
   type IdentifiedEvent,

@@ -9,9 +9,16 @@ import {
 import { isPermanentRejection, isStoredEventData } from '@runhook/database';
 import { isBlocked, isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
+import { decryptOptions, formatOf, interpretResponse, noteJobState, render } from './format.ts';
 import { type Delivery, nextTrigger } from './policy/next-step.ts';
 import type { Lane, LaneOutcome } from './policy/origins.ts';
-import { decideOutcome, type Outcome, retryAfterMs, toAttemptReport } from './policy/outcome.ts';
+import {
+  decideOutcome,
+  type Outcome,
+  retryAfterMs,
+  toAttemptReport,
+  toInterpretedReport,
+} from './policy/outcome.ts';
 import type { Slot } from './policy/subscription-limiter.ts';
 import type { AttemptRecord } from './record/attempts.ts';
 import type { DeliveryKey } from './record/deliveries.ts';
@@ -48,7 +55,7 @@ export interface AttemptResult {
 
 /**
  * Sends one signed request and interprets the response. The body is rendered from data that is fixed at fan-out, so
- * every attempt sends the same bytes; URL and secret are those of the current subscription. Records a `Retry-After`,
+ * every attempt in the same format sends the same bytes; URL, secret and format are those of the current subscription. Records a `Retry-After`,
  * but not the attempt. Always releases the slot.
  */
 export async function attempt(
@@ -65,6 +72,7 @@ export async function attempt(
     );
     outcome = toLaneOutcome(result);
     await changeBlock(dispatcher, slot, target, result);
+    if (target.format !== null && outcome === 'succeeded') await noteJobState(dispatcher, delivery, target);
     return result;
   } finally {
     limits.release(slot, outcome);
@@ -106,7 +114,7 @@ function toLaneOutcome({ outcome, record, costly }: AttemptResult): LaneOutcome 
 }
 
 async function send(
-  { egress, secrets, retryPolicy, metrics, clock }: Dispatcher,
+  { egress, secrets, retryPolicy, metrics, clock, consoleUrl }: Dispatcher,
   delivery: AttemptableDelivery,
   target: Target,
   traceHeaders: Record<string, string>,
@@ -115,7 +123,10 @@ async function send(
   // A row of an old release that `migrate` could not rewrite has data that cannot be rendered.
   if (!isStoredEventData(event.data))
     throw new TypeError(`the data of event ${event.eventId} cannot be read`);
-  const body = renderPayload(event, { id: delivery.subscriptionId, name: delivery.webhookName });
+  const format = formatOf(target);
+  const options = format === null ? {} : decryptOptions({ secrets }, target);
+  const { body, contentType } =
+    format === null ? renderContract(delivery) : renderMessage({ consoleUrl }, format, options, delivery);
   const sentAt = new Date(clock.nowMs());
   const hmacSecrets = secretsAt(target.secret, sentAt.getTime(), secrets.decrypt);
   const customHeaders: Record<string, string> =
@@ -127,16 +138,19 @@ async function send(
     privateKeys: target.signatureKey && secretsAt(target.signatureKey, sentAt.getTime(), secrets.decrypt),
     sentAt,
     signatureHeader: target.signatureHeader,
+    ...(format !== null && { formatSignatureHeader: format.signatureHeader, contentType }),
     customHeaders,
   });
   Object.assign(headers, traceHeaders);
   metrics.inFlight.attempts += 1;
   const result = await egress.post({ accountId: event.accountId, url: target.clientUrl, headers, body });
   metrics.inFlight.attempts -= 1;
-  const report = toAttemptReport(result);
+  const interpretation = interpretResponse(format, result);
+  const byStatus = toAttemptReport(result);
+  const report = interpretation === null ? byStatus : toInterpretedReport(byStatus, interpretation);
   const number = delivery.attemptCount + 1;
   const progress = { cycle: delivery.cycle, attemptCount: number };
-  const outcome = decideOutcome(report, progress, retryPolicy, Math.random());
+  const outcome = decideOutcome(report, progress, retryPolicy, Math.random(), interpretation);
   const { response } = result;
   return {
     outcome,
@@ -152,13 +166,26 @@ async function send(
       durationMs: result.durationMs,
       ...report,
       requestHeaders: maskHeaders(headers),
-      response: response && toLoggedResponse(response, { headers, customHeaders, hmacSecrets }),
+      response: response && toLoggedResponse(response, { headers, customHeaders, hmacSecrets, options }),
       timings: result.timings,
+      format: format?.name ?? null,
       status: outcome.kind === 'retry' ? 'pending' : outcome.kind,
       reason: outcome.kind === 'failed' ? outcome.reason : null,
       nextDelayMs: outcome.kind === 'retry' ? outcome.delayMs : null,
     },
   };
+}
+
+function renderContract({ event, subscriptionId, webhookName }: AttemptableDelivery) {
+  const body = renderPayload(event, { id: subscriptionId, name: webhookName });
+  return { body, contentType: 'application/json' };
+}
+
+function renderMessage(...[dispatcher, format, options, delivery]: Parameters<typeof render>) {
+  const rendering = render(dispatcher, format, options, delivery);
+  // Callers cancel such a delivery before its attempt.
+  if (rendering.nothing !== undefined) throw new TypeError(rendering.nothing);
+  return rendering;
 }
 
 /** Records an attempt of a delivery without a queue job, and queues the next attempt if one follows. */

@@ -2,6 +2,7 @@ import type { DeliveryJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import { deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import { reasonOfFormat } from './format.ts';
 import { attemptQueued, wakeLane } from './lane.ts';
 import { type Delivery, mustUseLane, nextStep, nextTrigger } from './policy/next-step.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
@@ -33,8 +34,14 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   if (!delivery) logger.warn({ deliveryId }, 'dropped the job of a delivery without a row');
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
   if (step.kind === 'wait') return { kind: 'reschedule', delayMs: step.delayMs };
-  if (step.kind === 'cancel') {
-    await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: step.reason });
+  const reason =
+    step.kind === 'cancel'
+      ? step.reason
+      : step.target.format === null
+        ? null
+        : reasonOfFormat(dispatcher, delivery, step.target);
+  if (step.kind === 'cancel' || reason !== null) {
+    await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: reason ?? '' });
     metrics.completed.cancelled.inc();
     return { kind: 'done' };
   }

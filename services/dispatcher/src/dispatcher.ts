@@ -30,6 +30,8 @@ export interface Dispatcher {
   pendingMax: number;
   /** Maximum duration of an attempt in milliseconds. */
   attemptMs: number;
+  /** Address of the console, for links in messages; null if `PUBLIC_URL` is not set. */
+  consoleUrl: string | null;
   /** The clock of PostgreSQL, by which deliveries are due. */
   clock: Clock;
   /** Aborted when the workers close. */
@@ -59,6 +61,7 @@ export interface DispatcherParts {
     | 'deliveryConcurrency'
     | 'pendingDeliveriesPerAccount'
     | 'runStepsBytesPerAccount'
+    | 'publicUrl'
   >;
   lifecycle: Lifecycle;
   /** Ends the waits for an unavailable database or queue; jobs then plan no more requests. */
@@ -115,6 +118,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     }),
     pendingMax: settings.pendingDeliveriesPerAccount,
     attemptMs: settings.deliveryTimeoutMs,
+    consoleUrl: settings.publicUrl ?? null,
     clock,
     stopping,
     fanOutsInFlight: new Map(),

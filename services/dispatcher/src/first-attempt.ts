@@ -9,6 +9,7 @@ import {
   reportAttempt,
 } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import { reasonOfFormat } from './format.ts';
 import { wakeLane } from './lane.ts';
 import { type CachedSubscription, fullLaneReason, mustUseLane } from './policy/next-step.ts';
 import type { Lane } from './policy/origins.ts';
@@ -31,8 +32,8 @@ export interface FirstAttempt {
    * the job of its lane sends to its target.
    */
   waitsInLane: boolean;
-  /** Reason for cancelling it if it finds no slot; null to defer it. */
-  fullReason: string | null;
+  /** Reason for cancelling it if it finds no slot, or because its format sends nothing; null to defer it. */
+  cancelReason: string | null;
   /** Result; null when it got no permits or no slot, undefined until it has ended. */
   result: AttemptResult | null | undefined;
   /** The value of `result` that was committed with its event. */
@@ -55,21 +56,22 @@ export function createFirstAttempt(
     subscriptionId: id,
     event,
   };
-  const fullReason = isFull ? fullLaneReason(pendingMax) : null;
+  const formatReason = target.format === null ? null : reasonOfFormat(dispatcher, delivery, target);
+  const cancelReason = formatReason ?? (isFull ? fullLaneReason(pendingMax) : null);
   const lane = laneOf(dispatcher, delivery, target);
   const isSaturated = limits.isSaturated(lane) && limits.expectedWaitMs(lane, 0) > FRESH_MS;
-  const waitsInLane = isSaturated || mustUseLane(delivery, target);
+  const waitsInLane = isSaturated || mustUseLane(delivery, target) || formatReason !== null;
   const initialState = { result: undefined, committedResult: undefined };
-  return { target, delivery, waitsInLane, fullReason, ...initialState };
+  return { target, delivery, waitsInLane, cancelReason, ...initialState };
 }
 
 /** Returns the row of the current state: delivered; without a slot, deferred or cancelled; otherwise pending. */
-export function newDelivery({ delivery, waitsInLane, fullReason, result }: FirstAttempt): NewDelivery {
+export function newDelivery({ delivery, waitsInLane, cancelReason, result }: FirstAttempt): NewDelivery {
   const { id, subscriptionId, webhookName } = delivery;
   const isDeferred = waitsInLane || result === null;
-  const cancelReason = isDeferred && fullReason !== null ? fullReason : undefined;
   const delivered = result?.record.status === 'delivered' ? result.record : undefined;
-  return { id, subscriptionId, webhookName, isDeferred, cancelReason, delivered };
+  const reason = isDeferred ? (cancelReason ?? undefined) : undefined;
+  return { id, subscriptionId, webhookName, isDeferred, cancelReason: reason, delivered };
 }
 
 /** The commit of an event together with its first attempts. */
@@ -157,7 +159,7 @@ async function recordUncommittedResult(
   outcome: CommitOutcome | undefined,
 ): Promise<void> {
   const { record } = dispatcher;
-  const { delivery, result, committedResult, waitsInLane, fullReason } = firstAttempt;
+  const { delivery, result, committedResult, waitsInLane, cancelReason } = firstAttempt;
   // Another body is on record under this id, so a request with this body is not an attempt of the recorded event.
   if (outcome?.result === 'conflict') return;
   const wasAdded = outcome === undefined || outcome.added.has(delivery.id);
@@ -169,16 +171,16 @@ async function recordUncommittedResult(
   }
   if (!wasAdded) return;
   if (!waitsInLane && committedResult === undefined) {
-    if (fullReason === null) await record.defer(deliveryKeyOf(delivery));
-    else await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: fullReason });
+    if (cancelReason === null) await record.defer(deliveryKeyOf(delivery));
+    else await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: cancelReason });
   }
   countDeferredOrCancelled(dispatcher, firstAttempt);
 }
 
 /** Counts a delivery without a slot once its row is updated, and wakes the lane of a deferred one. */
-function countDeferredOrCancelled(dispatcher: Dispatcher, { delivery, fullReason }: FirstAttempt): void {
+function countDeferredOrCancelled(dispatcher: Dispatcher, { delivery, cancelReason }: FirstAttempt): void {
   const { metrics } = dispatcher;
-  if (fullReason === null) {
+  if (cancelReason === null) {
     metrics.deliveries.deferred.inc();
     wakeLane(dispatcher, delivery);
   } else {

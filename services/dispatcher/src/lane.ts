@@ -10,7 +10,8 @@ import {
   logAndSchedule,
 } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import { type Delivery, undeliverableReason } from './policy/next-step.ts';
+import { reasonNotToSend } from './format.ts';
+import { type Delivery, tracksJobs, undeliverableReason } from './policy/next-step.ts';
 import { permitsOf } from './policy/permits.ts';
 import type { LaneKey } from './record/deferred.ts';
 import type { Cancellation, DeliveryKey } from './record/deliveries.ts';
@@ -108,6 +109,8 @@ class LanePass {
   readonly #dispatcher: Dispatcher;
   readonly #lane: LaneKey;
   readonly #inFlight = new Set<Promise<void>>();
+  /** Latest delivery of each job, for a target that tracks jobs. */
+  readonly #latestOfJobs = new Map<string, Promise<void>>();
   readonly #untilMs = performance.now() + PASS_MS;
   /** Attempts that were in flight when the time of the pass was over. */
   #lastAttempts: readonly Promise<void>[] | null = null;
@@ -176,7 +179,7 @@ class LanePass {
       await this.#cancelDeferred(deliveryKeyOf(first));
     } else
       for (const delivery of claimed)
-        this.#track(deliveryKeyOf(delivery), this.#deliver(delivery, attemptsBelow !== undefined));
+        this.#track(deliveryKeyOf(delivery), this.#deliverInTurn(delivery, attemptsBelow !== undefined));
     return claimed.length;
   }
 
@@ -231,10 +234,27 @@ class LanePass {
     this.#dispatcher.metrics.completed.cancelled.inc();
   }
 
+  /** Makes the attempts of one job one after another if the target tracks jobs. */
+  #deliverInTurn(delivery: Delivery, isProbe: boolean): Promise<void> {
+    if (!tracksJobs(delivery.target?.format ?? null)) return this.#deliver(delivery, isProbe);
+    const { jobId } = delivery.event.data;
+    // A turn that comes after the time of the pass is left to the next one, which bounds the duration of a pass.
+    const deliver = () =>
+      performance.now() < this.#untilMs
+        ? this.#deliver(delivery, isProbe)
+        : this.#dispatcher.record.defer(deliveryKeyOf(delivery));
+    const turn = (this.#latestOfJobs.get(jobId) ?? Promise.resolve()).then(deliver, deliver);
+    this.#latestOfJobs.set(jobId, turn);
+    return turn;
+  }
+
   async #deliver(delivery: Delivery, isProbe: boolean): Promise<void> {
     const { record, limits } = this.#dispatcher;
     // A delivery without a target is cancelled.
     const target = delivery.target as Target;
+    const reason =
+      target.format === null ? null : await reasonNotToSend(this.#dispatcher, delivery, target);
+    if (reason !== null) return await this.#cancel({ ...deliveryKeyOf(delivery), reason });
     const result = await attemptQueued(this.#dispatcher, delivery, target, isProbe).catch(
       async (error: unknown) => {
         // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.

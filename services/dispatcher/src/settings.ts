@@ -57,6 +57,8 @@ interface Environment {
   /** PEM certificate and its key, for endpoints that request one. */
   EGRESS_CLIENT_CERT?: string;
   EGRESS_CLIENT_KEY?: string;
+  /** Address of the console, for links in messages; no links when omitted. */
+  PUBLIC_URL?: string;
   LOG_LEVEL: string;
   /** Destination of exported traces; off when omitted. The SDK reads it, with the other `OTEL_…` variables. */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
@@ -126,6 +128,7 @@ const schema = Joi.object<Environment>({
   EGRESS_REQUIRE_HTTPS: flag().default(false),
   EGRESS_CLIENT_CERT: parsedBy(parseCertificate),
   EGRESS_CLIENT_KEY: parsedBy((key, { EGRESS_CLIENT_CERT }) => parseClientKey(key, EGRESS_CLIENT_CERT)),
+  PUBLIC_URL: httpUrl(),
   LOG_LEVEL: logLevel().default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(),

@@ -76,6 +76,8 @@ interface QueueWork<Data> {
   /** Items of fetched jobs that wait in the process; while it is saturated, no job is fetched. */
   backlog?: Backlog;
   removeOnFail: { count: number; age?: number };
+  /** Name of the workers in the list of clients of the queue's server. */
+  name?: string;
   settings?: WorkerSettings;
 }
 

@@ -10,7 +10,7 @@ import {
   WEBHOOK_DELIVERIES,
   wellFormedText,
 } from '@runhook/contract';
-import { type EventQueue, type Job, UnrecoverableError } from '@runhook/queue';
+import { DISPATCHER_WORKER_NAME, type EventQueue, type Job, UnrecoverableError } from '@runhook/queue';
 import { deliver } from './deliver.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { processEvents } from './event-job.ts';
@@ -81,6 +81,7 @@ async function truncateMessage({ logger }: Dispatcher, job: Job<unknown>): Promi
 
 export function startDeliveryWorkers(dispatcher: Dispatcher, options: WorkerOptions): StartedWorkers {
   return startWorkers<DeliveryJob | LaneJob>(dispatcher, WEBHOOK_DELIVERIES, options, {
+    name: DISPATCHER_WORKER_NAME,
     // Pending deliveries are in the database; a job that failed must not block a new one with the same id.
     removeOnFail: { count: 0 },
     settings: {

@@ -228,6 +228,7 @@ export function createEndpoints(
       secrets,
       urlProblem: guard.urlProblem,
       subscriptionsMax: settings.subscriptionsPerAccount,
+      deliveryQueue,
     }),
     rotateSecretEndpoint({ prisma, secrets }),
     rotateSignatureKeyEndpoint({ prisma, secrets }),

@@ -91,6 +91,7 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
       'SELECT, INSERT, UPDATE (name, project_id, environment_id, definition, updated_at, deleted_at)',
     dispatcher: 'SELECT, UPDATE (created_at), DELETE',
   },
+  job_alerts: { dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   log_retention: { management: 'SELECT', dispatcher: 'SELECT' },
   logged_attempts: { management: 'SELECT' },
   memberships: {

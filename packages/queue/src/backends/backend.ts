@@ -84,6 +84,11 @@ export interface Connector {
   serverTimeMs<Data>(queue: Queue<Data>): Promise<number>;
   /** Returns traces of foreign publishers. Each call scans a part of the server's keys, and the next call continues. */
   findForeignPublishers<Data>(queue: Queue<Data>): Promise<ForeignPublishers>;
+  /**
+   * Returns the BullMQ names of the connected workers of the queue's name, in all shards; an empty text for one without
+   * a name. Returns none where the server does not list its clients.
+   */
+  workerNames<Data>(queue: Queue<Data>): Promise<string[]>;
   /** Returns {@link ForeignPublishers.version}. */
   findForeignVersion<Data>(queue: Queue<Data>): Promise<string | null>;
 }

@@ -15,6 +15,7 @@ import type pg from 'pg';
 import { createPatchedBackend, POSTGRES_SCHEMA } from '../patches/bullmq/postgres-backend.ts';
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from './backend.ts';
 import { parseJsonb } from './jsonb.ts';
+import { listWorkers } from './worker-names.ts';
 
 /** Maximum number of connections of each queue and worker; on Redis one or two suffice. */
 const CONNECTIONS_MAX = 4;
@@ -119,6 +120,7 @@ function connect(connectionString: string, connectMs: number, silentMs: number):
     },
     findForeignPublishers: async () => ({ foreignQueues: [], version: null }),
     findForeignVersion: async () => null,
+    workerNames: async (queue) => (await listWorkers(queue, queue.name)).map(({ name }) => name),
     // disk_full: PostgreSQL rejects writes until there is space again.
     isFull: (error) => (error as { code?: unknown }).code === '53100',
     // SQLSTATEs of data exceptions, violated constraints and exceeded limits of a value.

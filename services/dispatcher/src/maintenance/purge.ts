@@ -9,6 +9,7 @@ export interface Purged {
   recoveries: number;
   notices: number;
   incidents: number;
+  jobAlerts: number;
   runs: number;
   runRequests: number;
   subscriptions: number;
@@ -43,6 +44,7 @@ export async function purge(database: Queryable, options: PurgeOptions): Promise
     recoveries: purgeKind('recoveries', DELETE_RECOVERIES, logRetentionDays),
     notices: purgeKind('notices', DELETE_NOTICES, logRetentionDays),
     incidents: purgeKind('incidents', DELETE_INCIDENTS, logRetentionDays),
+    jobAlerts: purgeKind('jobAlerts', DELETE_JOB_ALERTS, logRetentionDays),
     async runs() {
       const count = await purgeRuns(database, runRetentionDays, options);
       if (count > 0) onPurged?.('runs', count);
@@ -94,6 +96,14 @@ const DELETE_QUARANTINED = {
       WHERE created_at < now() - $1::int * interval '1 day'
       LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING key`,
+};
+const DELETE_JOB_ALERTS = {
+  name: 'delete-old-job-alerts',
+  text: `
+    DELETE FROM job_alerts WHERE (subscription_id, job_id) IN (
+      SELECT subscription_id, job_id FROM job_alerts WHERE updated_at < now() - $1::int * interval '1 day'
+      LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING job_id`,
 };
 /** Retains the token of a runner that returns after its run has ended: its reports are then rejected. */
 const DELETE_RUN_REQUESTS = {

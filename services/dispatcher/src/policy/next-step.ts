@@ -1,6 +1,7 @@
 import {
   type Deployment,
   type EventType,
+  formatByName,
   eventMatches,
   type FilterSets,
   type IdSet,
@@ -112,20 +113,37 @@ export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: num
   return { kind: 'attempt', target };
 }
 
+/** Fields of a target that decide whether the job of the lane makes its attempts. */
+type LaneOptions = Pick<Target, 'ordered' | 'rateLimit' | 'format'>;
+
 /** Whether only the job of its lane makes automatic attempts at the target, because it keeps their order or their rate. */
-export function isLaneOnly({ ordered, rateLimit }: Pick<Target, 'ordered' | 'rateLimit'>): boolean {
-  return ordered || rateLimit !== null;
+export function isLaneOnly({ ordered, rateLimit, format }: LaneOptions): boolean {
+  return ordered || rateLimit !== null || needsLane(format);
+}
+
+/** Whether the target tracks jobs, so that events of one job must be sent one after another. */
+export function tracksJobs(format: string | null): boolean {
+  return format !== null && formatByName(format)?.jobState !== undefined;
+}
+
+/** Attempts in a format of a later release fail: in their lane, they do not concern the other webhooks of the event. */
+function needsLane(format: string | null): boolean {
+  return format !== null && (tracksJobs(format) || formatByName(format) === null);
 }
 
 /**
  * Whether the job of the lane must make the next attempt. Redeliveries and recoveries need not wait for other deliveries
- * of their run, but count for the rate.
+ * of their run, but count for the rate, and must not overtake another event of their job.
  */
 export function mustUseLane(
   { trigger }: Pick<Delivery, 'trigger'>,
-  target: Pick<Target, 'ordered' | 'rateLimit'>,
+  target: LaneOptions,
 ): boolean {
-  return target.rateLimit !== null || (target.ordered && trigger === 'automatic');
+  return (
+    target.rateLimit !== null ||
+    needsLane(target.format) ||
+    (target.ordered && trigger === 'automatic')
+  );
 }
 
 /** Returns the reason why nothing may be sent to the target, null when it may. A null target is a deleted subscription. */

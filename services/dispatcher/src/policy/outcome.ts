@@ -1,11 +1,11 @@
-import { attemptsLeft, type CycleProgress } from '@runhook/contract';
+import { attemptsLeft, type CycleProgress, type Interpretation } from '@runhook/contract';
 import type { EgressResult } from '@runhook/egress';
 
 /** Consequence of an attempt for its delivery. */
 export type Outcome =
   | { kind: 'delivered' }
   | { kind: 'retry'; delayMs: number }
-  | { kind: 'failed'; reason: string };
+  | { kind: 'failed'; reason: string; /** Whether the webhook must be deactivated. */ isAddressGone?: true };
 
 /** Result of an attempt, as the delivery log stores it. */
 export interface AttemptReport {
@@ -29,17 +29,34 @@ export function toAttemptReport({
   return { httpStatusCode, error: { code: 'unsuccessful_status', message } };
 }
 
+/** Returns the report of a response by its meaning for the format of the webhook. */
+export function toInterpretedReport(report: AttemptReport, interpretation: Interpretation): AttemptReport {
+  const { httpStatusCode } = report;
+  if (interpretation.result === 'delivered') return { httpStatusCode, error: null };
+  const code = report.error?.code ?? NOT_ACCEPTED;
+  return { httpStatusCode, error: { code, message: interpretation.message } };
+}
+
+/** Error code of a 2xx that is a failure for the format of the webhook. */
+const NOT_ACCEPTED = 'not_accepted';
+
 /**
  * @param progress progress of the delivery, this attempt included
  * @param random number from 0 to 1, for the jitter
+ * @param interpretation meaning of the response for the format; null if its status decides
  */
 export function decideOutcome(
   report: AttemptReport,
   progress: CycleProgress,
   policy: RetryPolicy,
   random: number,
+  interpretation: Interpretation | null = null,
 ): Outcome {
   if (report.error === null) return { kind: 'delivered' };
+  if (interpretation?.result === 'failed' || interpretation?.result === 'failed_and_off') {
+    const reason = `Not retried, because a retry would fail as well: ${report.error.message}`;
+    return { kind: 'failed', reason, ...(interpretation.result === 'failed_and_off' && { isAddressGone: true }) };
+  }
   const delayMs = retryDelayMs(policy, progress, random);
   if (delayMs !== null) return { kind: 'retry', delayMs };
   const attemptCount = attemptsMade(progress);

@@ -17,6 +17,8 @@ export interface AttemptRecord {
   /** Headers with masked values. */
   requestHeaders: Record<string, string>;
   response: { headers: Record<string, string>; body: string; truncated: boolean } | null;
+  /** Name of the format of the body; null for the payload of the contract. */
+  format: string | null;
   /** Null when nothing was sent. */
   timings: EgressTimings | null;
   status: 'pending' | 'delivered' | 'failed';
@@ -33,11 +35,11 @@ const RECORD_ATTEMPTS = `
     FROM unnest(
       $1::date[], $2::text[], $3::int[], $4::text[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::text[],
       $10::json[], $11::json[], $12::text[], $13::boolean[], $14::text[], $15::text[], $16::bigint[],
-      $17::int[], $18::int[], $19::int[], $20::int[], $21::int[], $22::bigint[])
+      $17::int[], $18::int[], $19::int[], $20::int[], $21::int[], $22::bigint[], $23::text[])
       AS i (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code, error_message,
             request_headers, response_headers, response_body, response_truncated, status, reason, next_delay_ms,
-            dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id)
-    WHERE ${inDays('$23', 'i')}
+            dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id, format)
+    WHERE ${inDays('$24', 'i')}
   ), updated AS (
     UPDATE deliveries d
     SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
@@ -45,15 +47,15 @@ const RECORD_ATTEMPTS = `
         completed_at = i.completed_at, next_attempt_at = i.next_attempt_at, deferred_at = NULL
     FROM input i
     WHERE d.day = i.day AND d.id = i.delivery_id AND d.account_id = i.account_id AND d.attempt_count < i.number
-      AND ${inDays('$23', 'd')}
+      AND ${inDays('$24', 'd')}
     RETURNING i.*
   )
   INSERT INTO attempts (day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
                         error_message, request_headers, response_headers, response_body, response_truncated,
-                        dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id)
+                        dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id, format)
   SELECT day, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
          error_message, request_headers, response_headers, response_body, response_truncated,
-         dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id
+         dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, account_id, format
   FROM updated
   ON CONFLICT (day, delivery_id, number, account_id) DO NOTHING`;
 
@@ -86,6 +88,7 @@ export async function recordAttempts(pool: Pool, records: readonly AttemptRecord
       column(({ timings }) => timings?.firstByteMs ?? null),
       column(({ timings }) => timings?.totalMs ?? null),
       column(({ accountId }) => accountId),
+      column(({ format }) => format),
       distinctDays(days),
     ],
     'record-attempts',
@@ -111,6 +114,7 @@ export const DELIVERED_COLUMNS = {
   tls_ms: ['int', ({ delivered }) => delivered?.timings?.tlsMs],
   first_byte_ms: ['int', ({ delivered }) => delivered?.timings?.firstByteMs],
   total_ms: ['int', ({ delivered }) => delivered?.timings?.totalMs],
+  format: ['text', ({ delivered }) => delivered?.format],
 } as const satisfies UnnestColumns<{ delivered?: AttemptRecord | undefined }>;
 
 /** State of a subscription that one or several consecutive attempts report. */

@@ -1,6 +1,7 @@
 import type { DeliveryJob, EventKey, JobRunEvent, LaneJob } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import { type MicroBatcher, Semaphore } from '@runhook/runtime';
+import type { JobAlert } from '../policy/job-alerts.ts';
 import type { CachedSubscription, Delivery } from '../policy/next-step.ts';
 import {
   type AccountVersions,
@@ -30,6 +31,7 @@ import {
   type PendingDelivery,
 } from './deliveries.ts';
 import { type EventState, loadEventStates, loadEvents, type PlannedEvent } from './event-states.ts';
+import { type JobKey, loadJobAlert, storeJobAlert } from './job-alerts.ts';
 import type { Quarantine } from './quarantine.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
@@ -155,6 +157,14 @@ export class DispatchRecord {
 
   claimProbe(subscriptionId: string): Promise<Block> {
     return this.#runSingle((pool) => claimProbe(pool, subscriptionId));
+  }
+
+  loadJobAlert(job: JobKey): Promise<JobAlert | null> {
+    return this.#runSingle((pool) => loadJobAlert(pool, job));
+  }
+
+  storeJobAlert(job: JobKey, alert: JobAlert): Promise<void> {
+    return this.#runSingle((pool) => storeJobAlert(pool, job, alert));
   }
 
   /** Writes the status of a subscription at most once in two seconds. */

@@ -9,7 +9,7 @@ import {
   OPTION_LIMITS,
   type SubscriptionFields,
 } from '@runhook/contract';
-import { integerId, nullable, type PropertiesOf, type Schema } from '../http/openapi/field-schemas.ts';
+import { nullable, type PropertiesOf, type Schema } from '../http/openapi/field-schemas.ts';
 import type { OptionsView } from './delivery-options.ts';
 
 /** Names of the fields that are absent from responses unless they are set, and unchanged by an update that omits them. */
@@ -40,7 +40,11 @@ function filterProperties(schemaOf: (name: (typeof FILTER_NAMES)[number]) => Sch
 
 /** Schemas of the options in responses. */
 export const OPTION_RESPONSE_PROPERTIES: PropertiesOf<OptionsView> = {
-  format: { type: 'string', enum: otherFormats, description: 'Format of the body. Absent if it is the payload of job run events.' },
+  format: {
+    type: 'string',
+    enum: otherFormats,
+    description: 'Format of the body. Absent if it is the payload of job run events.',
+  },
   format_options: {
     type: 'object',
     additionalProperties: { type: 'string', const: MASK },
@@ -57,8 +61,16 @@ export const OPTION_RESPONSE_PROPERTIES: PropertiesOf<OptionsView> = {
     additionalProperties: false,
     description: 'Only events that match each of these. Absent without filters.',
   },
-  ordered: { type: 'boolean', const: true, description: 'The events of a run are sent in order. Absent otherwise.' },
-  rate_limit: { type: 'number', ...RATE_LIMITS, description: 'Maximum requests per second. Absent without a limit.' },
+  ordered: {
+    type: 'boolean',
+    const: true,
+    description: 'The events of a run are sent in order. Absent otherwise.',
+  },
+  rate_limit: {
+    type: 'number',
+    ...RATE_LIMITS,
+    description: 'Maximum requests per second. Absent without a limit.',
+  },
   labels: {
     type: 'object',
     additionalProperties: { type: 'string', maxLength: OPTION_LIMITS.labelValueCharactersMax },
@@ -97,7 +109,13 @@ export const OPTION_REQUEST_PROPERTIES: PropertiesOf<Pick<SubscriptionFields, (t
     properties: filterProperties((name) => ({
       ...FILTER_ITEMS[name],
       type: ['array', 'null'],
-      items: name === 'run_statuses' ? { type: 'integer', enum: FILTER_RUN_STATUSES } : integerId('Id.', 4),
+      items:
+        name === 'run_statuses'
+          ? {
+              type: ['integer', 'string'],
+              enum: [...FILTER_RUN_STATUSES, ...FILTER_RUN_STATUSES.map(String)],
+            }
+          : { type: ['integer', 'string'], minimum: 1, pattern: '^[1-9][0-9]*$' },
     })),
     additionalProperties: false,
     description: `Only events that match each of these, in addition to \`event_types\` and \`job_ids\`. Digits in strings, as in responses, are accepted as well. Filters that match no event of \`event_types\` are a 400. ${UNCHANGED}; null: none.`,

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   type EventFilters,
   type EventFiltersView,
@@ -100,6 +101,40 @@ export function optionColumns(
   return columns;
 }
 
+/** Returns the options of a copy, with the values of the format's options. */
+export function copiedOptions(original: StoredOptions): OptionColumns {
+  const { format, formatOptionNames, formatOptionsCiphertext, ordered, rateLimit, deactivateOn410 } =
+    original;
+  return {
+    format,
+    formatOptionNames,
+    formatOptionsCiphertext,
+    filters: jsonColumn(original.filters as object | null),
+    ordered,
+    rateLimit,
+    labels: jsonColumn(original.labels as object | null),
+    deactivateOn410,
+  };
+}
+
+/**
+ * Returns the names of the options that the columns set to another value than the stored one, and that only dispatchers
+ * of this release support.
+ */
+export function newlySetOptions(columns: OptionColumns, stored: StoredOptions | null): string[] {
+  const { format, formatOptionsCiphertext, filters, ordered, rateLimit, deactivateOn410 } = columns;
+  const isNewFilter = filters !== undefined && filters !== Prisma.DbNull;
+  const setOptions: [name: string, isSet: boolean][] = [
+    ['format', format != null && format !== stored?.format],
+    ['format_options', formatOptionsCiphertext != null],
+    ['filters', isNewFilter && !isDeepStrictEqual(filters, stored?.filters)],
+    ['ordered', ordered === true && stored?.ordered !== true],
+    ['rate_limit', rateLimit != null && rateLimit !== stored?.rateLimit],
+    ['deactivate_on_410', deactivateOn410 === true && stored?.deactivateOn410 !== true],
+  ];
+  return setOptions.flatMap(([name, isSet]) => (isSet ? [name] : []));
+}
+
 function jsonColumn(value: object | null): JsonColumn {
   return value === null ? Prisma.DbNull : (value as Prisma.InputJsonObject);
 }
@@ -147,7 +182,10 @@ function formatOptionColumns(
 /** Whether the options of a request are those of the response, all masked. */
 function isUnchanged(options: Record<string, string> | null | undefined, names: readonly string[]): boolean {
   const entries = Object.entries(options ?? {});
-  return entries.every(([name, value]) => value === MASK && names.includes(name)) && entries.length === names.length;
+  return (
+    entries.every(([name, value]) => value === MASK && names.includes(name)) &&
+    entries.length === names.length
+  );
 }
 
 /** Returns the values of the options; none if they cannot be decrypted. */

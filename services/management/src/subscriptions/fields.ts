@@ -31,7 +31,11 @@ import {
 } from '../http/openapi/field-schemas.ts';
 import { CUSTOM_HEADERS } from './custom-headers.ts';
 import { OPTION_COLUMNS, type OptionsView, optionsView } from './delivery-options.ts';
-import { OPTION_REQUEST_PROPERTIES, OPTION_RESPONSE_PROPERTIES, OPTIONS } from './delivery-options-openapi.ts';
+import {
+  OPTION_REQUEST_PROPERTIES,
+  OPTION_RESPONSE_PROPERTIES,
+  OPTIONS,
+} from './delivery-options-openapi.ts';
 import { type Health, healthOf } from './health.ts';
 import { rotationPeriod, type SecretRotation } from './rotation.ts';
 import { PUBLIC_KEY_COLUMNS, type SignatureKeyView, signatureKeyView } from './signature-key.ts';

@@ -1,3 +1,4 @@
+import { EVENT_TYPES, OPTION_LIMITS } from '@runhook/contract';
 import {
   type Operation,
   type Paths,
@@ -7,6 +8,7 @@ import {
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
 import {
+  listParameter,
   PAGE,
   parameter,
   queryParameter,
@@ -103,6 +105,21 @@ export const subscriptionPaths: Paths = {
             type: 'boolean',
           },
         ),
+        listParameter(
+          'event_types',
+          'Only webhooks with any of these event types.',
+          'job.run.errored',
+          EVENT_TYPES.map((type) => type.replaceAll('.', '[.]')).join('|'),
+        ),
+        queryParameter(
+          'label',
+          'Only webhooks with this label: its key, or `key:value`. May be repeated: the webhook must have all of them.',
+          {
+            type: 'array',
+            items: { type: 'string', examples: ['team:data'] },
+            maxItems: OPTION_LIMITS.labelsMax,
+          },
+        ),
         queryParameter(
           'order_by',
           'The first row: the newest, the first by name, the one with the latest attempt, or the latest to begin to fail. Equal rows are sorted newest first.',
@@ -134,7 +151,7 @@ export const subscriptionPaths: Paths = {
           ),
           409: failureWithReason(
             409,
-            'The account has the maximum number of webhooks.',
+            'The account has the maximum number of webhooks, or a dispatcher of an older release is running, which does not support a field.',
             'The account has 1000 webhooks, the maximum.',
           ),
         },
@@ -163,7 +180,7 @@ export const subscriptionPaths: Paths = {
       tags,
       summary: 'Replace a subscription',
       parameters: [parameter('IfMatch')],
-      description: `Omitted fields get their defaults, but \`active\`, \`signature_header\`, \`headers\` and \`signature_key\` keep their values. Existing deliveries are not changed; their next attempts use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
+      description: `Omitted fields get their defaults, but those of \`active\` and of all fields after it in the schema stay unchanged. Existing deliveries are not changed; their next attempts use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
       requestBody: requestBody(
         'SubscriptionFields',
         'All fields of the webhook.',
@@ -176,7 +193,7 @@ export const subscriptionPaths: Paths = {
           412: failure(412),
           409: failureWithReason(
             409,
-            'The update lost against concurrent changes.',
+            'The update lost against concurrent changes, or a dispatcher of an older release is running, which does not support a field.',
             'The webhook has just changed: try again.',
           ),
         },

@@ -1,10 +1,16 @@
 import { isId } from '@runhook/contract';
 import type { PrismaClient } from '@runhook/database/prisma';
 import type { AccountRequest } from '../http/endpoint.ts';
-import { NotFoundError } from '../http/errors.ts';
-import { findSubscription, type SubscriptionKey, type SubscriptionWithSecret } from './statements.ts';
+import { ConflictError, NotFoundError } from '../http/errors.ts';
+import type { SubscriptionRow } from './fields.ts';
+import {
+  countSubscriptions,
+  findSubscription,
+  type SubscriptionKey,
+  type SubscriptionWithSecret,
+} from './statements.ts';
 
-// Shared with other features: the path of a subscription, and the lookup of the subscription in a request.
+// Shared with other features: the path of a subscription, its lookup in a request, and checks before it is written.
 
 export const SUBSCRIPTION_PATH = '/api/v3/accounts/:account_id/webhooks/subscription/:webhook_id';
 
@@ -28,4 +34,19 @@ export function subscriptionKey({ account, param }: AccountRequest): Subscriptio
 /** The same error for a malformed, unknown, deleted or foreign id. */
 export function subscriptionNotFound(): NotFoundError {
   return new NotFoundError('Webhook not found.');
+}
+
+/** Throws a 409 if the account has its maximum of subscriptions. Concurrent calls may exceed it by a few. */
+export async function requireFreeSubscription(
+  transaction: Pick<PrismaClient, 'subscription'>,
+  accountId: number,
+  subscriptionsMax: number,
+): Promise<void> {
+  if ((await countSubscriptions(transaction, accountId)) >= subscriptionsMax)
+    throw new ConflictError(`The account has ${subscriptionsMax} webhooks, the maximum.`);
+}
+
+/** Returns the entity tag. `updated_at` changes with every PUT and with nothing else. */
+export function etagOf({ updatedAtMicros }: Pick<SubscriptionRow, 'updatedAtMicros'>): string {
+  return `"${updatedAtMicros}"`;
 }

@@ -1,12 +1,15 @@
 import {
   createHmacSecret,
   createId,
+  EVENT_TYPES,
+  type Problem,
   parseSubscription,
   type SubscriptionFields,
   type UrlProblem,
 } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
+import type { DeliveryQueue } from '@runhook/queue';
 import { actorOf, inActorTransaction } from '../audit/actor.ts';
 import {
   type AccountEndpoint,
@@ -16,12 +19,17 @@ import {
 } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, PreconditionFailedError } from '../http/errors.ts';
-import { booleanValue } from '../http/filter-readers.ts';
+import { booleanValue, listOf } from '../http/filter-readers.ts';
 import { oneOf, QueryReader, searchText, someOf } from '../http/query-parameters.ts';
 import { headerColumns } from './custom-headers.ts';
-import { optionColumns } from './delivery-options.ts';
-import { INCLUDABLE_FIELDS, type SubscriptionRow, subscriptionView } from './fields.ts';
+import { newlySetOptions, optionColumns } from './delivery-options.ts';
+import { duplicateSubscriptionEndpoint } from './duplicate.ts';
+import { INCLUDABLE_FIELDS, subscriptionView } from './fields.ts';
+import { labelFilters } from './label-filters.ts';
+import { requireDispatchersSupport } from './older-dispatchers.ts';
 import {
+  etagOf,
+  requireFreeSubscription,
   requireSubscription,
   SUBSCRIPTION_PATH,
   subscriptionKey,
@@ -29,32 +37,59 @@ import {
 } from './require-subscription.ts';
 import { signatureKeyColumns } from './signature-key.ts';
 import {
-  countSubscriptions,
+  type DerivedColumns,
   deleteSubscription,
   insertSubscription,
   listSubscriptions,
+  missingEnvironmentIds,
   missingJobIds,
+  missingProjectIds,
   SUBSCRIPTION_ORDERS,
+  type SubscriptionWithSecret,
   updateSubscription,
 } from './statements.ts';
 
 const SUBSCRIPTIONS_PATH = '/api/v3/accounts/:account_id/webhooks/subscriptions';
 
-/** Endpoints of subscriptions (docs/contract.md#subscriptions). */
-export function subscriptionEndpoints(deps: {
+interface WriteDeps {
   prisma: PrismaClient;
   secrets: SecretBox;
   urlProblem: UrlProblem;
+  deliveryQueue: Pick<DeliveryQueue, 'hasOlderDispatcher'>;
+}
+
+interface CreateDeps extends WriteDeps {
   /** Maximum number of subscriptions of an account. */
   subscriptionsMax: number;
-}): AccountEndpoint[] {
+}
+
+/** Endpoints of subscriptions (docs/contract.md#subscriptions). */
+export function subscriptionEndpoints(deps: CreateDeps): AccountEndpoint[] {
   return [
     listSubscriptionsEndpoint(deps),
     createSubscriptionEndpoint(deps),
+    duplicateSubscriptionEndpoint(deps),
     getSubscriptionEndpoint(deps),
     updateSubscriptionEndpoint(deps),
     deleteSubscriptionEndpoint(deps),
   ];
+}
+
+/** Returns the columns of the request. Throws a 400, or a 409 while a dispatcher does not support one that is newly set. */
+async function deriveColumns(
+  { secrets, deliveryQueue }: Pick<WriteDeps, 'secrets' | 'deliveryQueue'>,
+  fields: SubscriptionFields,
+  stored: SubscriptionWithSecret | null,
+): Promise<DerivedColumns> {
+  const options = optionColumns(fields, stored, secrets);
+  const columns = {
+    ...headerColumns(fields, stored, secrets),
+    ...signatureKeyColumns(fields.signature_key, stored, secrets),
+    ...options,
+  };
+  const newOptions = newlySetOptions(options, stored);
+  if (newOptions.length > 0) await requireDispatchersSupport(deliveryQueue, newOptions);
+  return columns;
 }
 
 /**
@@ -67,17 +102,35 @@ async function readSubscriptionFields(
   { account, body }: AccountRequest,
   id: string | null,
 ): Promise<SubscriptionFields> {
-  const { fields, problems } = parseSubscription(body, deps.urlProblem);
-  if (problems) throw new InvalidRequestError(problems);
+  const { fields, problems: invalidFields } = parseSubscription(body, deps.urlProblem);
+  if (invalidFields) throw new InvalidRequestError(invalidFields);
   const missing = await missingJobIds(deps.prisma, { id, accountId: account.id }, fields.job_ids);
-  if (missing.length > 0) {
-    const message = `job_ids must be ids of jobs of the account; these are not: ${missing.join(', ')}`;
-    throw new InvalidRequestError([{ field: 'job_ids', message }]);
-  }
+  const { environment_ids: environmentIds = [], project_ids: projectIds = [] } = fields.filters ?? {};
+  const [foreignEnvironments, foreignProjects] = await Promise.all([
+    missingEnvironmentIds(deps.prisma, account.id, environmentIds),
+    missingProjectIds(deps.prisma, account.id, projectIds),
+  ]);
+  const problems = [
+    ...foreignIdProblems('job_ids', 'jobs', missing),
+    ...foreignIdProblems('filters.environment_ids', 'environments', foreignEnvironments),
+    ...foreignIdProblems('filters.project_ids', 'projects', foreignProjects),
+  ];
+  if (problems.length > 0) throw new InvalidRequestError(problems);
   return fields;
 }
 
-/** Lists subscriptions with the filters `search`, `active` and `failing`; `include` adds fields to the response. */
+function foreignIdProblems(field: string, what: string, ids: readonly number[]): Problem[] {
+  if (ids.length === 0) return [];
+  const message = `${field} must be ids of ${what} of the account; these are not: ${ids.join(', ')}`;
+  return [{ field, message }];
+}
+
+const eventTypesIn = listOf(
+  (text) => EVENT_TYPES.find((type) => type === text) ?? null,
+  `must be event types (${EVENT_TYPES.join(', ')}), separated by commas`,
+);
+
+/** Lists subscriptions with filters; `include` adds fields to the response. */
 function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -90,6 +143,8 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
         active: reader.optional('active', booleanValue),
         failing: reader.optional('failing', booleanValue),
         search: reader.optional('search', searchText),
+        eventTypes: reader.list('event_types', eventTypesIn),
+        labels: reader.list('label', labelFilters) ?? [],
       };
       const order = reader.optional('order_by', oneOf(SUBSCRIPTION_ORDERS)) ?? 'created_at';
       const included = reader.optional('include', someOf(INCLUDABLE_FIELDS)) ?? undefined;
@@ -113,12 +168,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
  * Creates a subscription. The response contains `hmac_secret`, which otherwise only a rotation returns; it is stored
  * encrypted (docs/contract.md#subscriptions).
  */
-function createSubscriptionEndpoint(deps: {
-  prisma: PrismaClient;
-  secrets: SecretBox;
-  urlProblem: UrlProblem;
-  subscriptionsMax: number;
-}): AccountEndpoint {
+function createSubscriptionEndpoint(deps: CreateDeps): AccountEndpoint {
   const { subscriptionsMax } = deps;
   return {
     method: 'POST',
@@ -126,22 +176,16 @@ function createSubscriptionEndpoint(deps: {
     access: WRITE_WEBHOOKS,
     async handle(request) {
       const fields = await readSubscriptionFields(deps, request, null);
+      const columns = await deriveColumns(deps, fields, null);
       const hmacSecret = createHmacSecret();
       const { account, recorder } = request;
       return await inActorTransaction(deps.prisma, actorOf(request.principal), async (transaction) => {
-        // Concurrent calls do not see each other and may exceed the limit by a few.
-        if ((await countSubscriptions(transaction, account.id)) >= subscriptionsMax) {
-          throw new ConflictError(`The account has ${subscriptionsMax} webhooks, the maximum.`);
-        }
+        await requireFreeSubscription(transaction, account.id, subscriptionsMax);
         const row = await insertSubscription(transaction, {
           accountId: account.id,
           id: createId('subscription'),
           fields,
-          columns: {
-            ...headerColumns(fields, null, deps.secrets),
-            ...signatureKeyColumns(fields.signature_key, null, deps.secrets),
-            ...optionColumns(fields, null, deps.secrets),
-          },
+          columns,
           hmacSecretCiphertext: deps.secrets.encrypt(hmacSecret),
         });
         const data = { ...subscriptionView(row, account), hmac_secret: hmacSecret };
@@ -172,11 +216,6 @@ function getSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountE
   };
 }
 
-/** Returns the entity tag. `updated_at` changes with every PUT and with nothing else. */
-function etagOf({ updatedAtMicros }: Pick<SubscriptionRow, 'updatedAtMicros'>): string {
-  return `"${updatedAtMicros}"`;
-}
-
 function isMatch(ifMatch: string, etag: string): boolean {
   return ifMatch.split(',').some((one) => one.trim() === '*' || one.trim() === etag);
 }
@@ -194,12 +233,8 @@ const TRIES_MAX = 5;
  * options, which keep the stored value, but a new `client_url` activates one that the service deactivated
  * (docs/contract.md#subscriptions).
  */
-function updateSubscriptionEndpoint(deps: {
-  prisma: PrismaClient;
-  secrets: SecretBox;
-  urlProblem: UrlProblem;
-}): AccountEndpoint {
-  const { prisma, secrets } = deps;
+function updateSubscriptionEndpoint(deps: WriteDeps): AccountEndpoint {
+  const { prisma } = deps;
   return {
     method: 'PUT',
     path: SUBSCRIPTION_PATH,
@@ -211,11 +246,7 @@ function updateSubscriptionEndpoint(deps: {
         const storedRow = await requireSubscription(prisma, request);
         if (ifMatch !== undefined && !isMatch(ifMatch, etagOf(storedRow)))
           throw new PreconditionFailedError(CHANGED_MESSAGE);
-        const columns = {
-          ...headerColumns(fields, storedRow, secrets),
-          ...signatureKeyColumns(fields.signature_key, storedRow, secrets),
-          ...optionColumns(fields, storedRow, secrets),
-        };
+        const columns = await deriveColumns(deps, fields, storedRow);
         const isConditional = ifMatch !== undefined;
         const response = await inActorTransaction(prisma, actorOf(request.principal), async (transaction) => {
           const row = await updateSubscription(transaction, storedRow, fields, columns, isConditional);

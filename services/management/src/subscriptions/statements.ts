@@ -3,6 +3,7 @@ import { containsText, type Prisma, type PrismaClient } from '@runhook/database/
 import type { HeaderColumns } from './custom-headers.ts';
 import type { OptionColumns } from './delivery-options.ts';
 import { columnsOf, SUBSCRIPTION_COLUMNS, type SubscriptionRow } from './fields.ts';
+import type { LabelFilter } from './label-filters.ts';
 import type { SignatureKeyColumns } from './signature-key.ts';
 
 /** Identifies a subscription of an account. Deleted ones and those of other accounts are not found. */
@@ -76,6 +77,10 @@ export interface SubscriptionFilters {
   failing: boolean | null;
   /** Matches a part of the name, endpoint or description, or the complete id. */
   search: string | null;
+  /** Matches subscriptions that have any of these. */
+  eventTypes: readonly string[] | null;
+  /** Matches subscriptions that have all of these. */
+  labels: readonly LabelFilter[];
 }
 
 /** Sort orders of the list; equal rows are sorted newest first. */
@@ -124,8 +129,11 @@ export async function countSubscriptions(
   return await prisma.subscription.count({ where: { accountId: BigInt(accountId), deletedAt: null } });
 }
 
-function filterConditions({ active, failing, search }: SubscriptionFilters): Prisma.SubscriptionWhereInput {
+function filterConditions(filters: SubscriptionFilters): Prisma.SubscriptionWhereInput {
+  const { active, failing, search, eventTypes, labels } = filters;
   return {
+    ...(eventTypes !== null && { eventTypes: { hasSome: [...eventTypes] } }),
+    ...(labels.length > 0 && { AND: labels.map(labelCondition) }),
     ...(active !== null && { active }),
     ...(failing !== null && { failingSince: failing ? { not: null } : null }),
     ...(search !== null && {
@@ -137,6 +145,11 @@ function filterConditions({ active, failing, search }: SubscriptionFilters): Pri
       ],
     }),
   };
+}
+
+/** A label without a value matches any value: all of them are texts. */
+function labelCondition({ key, value }: LabelFilter): Prisma.SubscriptionWhereInput {
+  return { labels: value === null ? { path: [key], string_contains: '' } : { path: [key], equals: value } };
 }
 
 /**
@@ -222,8 +235,34 @@ export async function missingJobIds(
     },
     select: { id: true },
   });
-  const found = new Set(jobs.map(({ id }) => Number(id)));
-  return jobIds.filter((id) => !found.has(id));
+  return withoutFound(jobIds, jobs);
+}
+
+/** Returns the ids that are not environments of the account, in input order. */
+export async function missingEnvironmentIds(
+  prisma: PrismaClient,
+  accountId: number,
+  ids: readonly number[],
+): Promise<number[]> {
+  if (ids.length === 0) return [];
+  const where = { accountId: BigInt(accountId), id: { in: ids.map(BigInt) } };
+  return withoutFound(ids, await prisma.environment.findMany({ where, select: { id: true } }));
+}
+
+/** Returns the ids that are not projects of the account, in input order. */
+export async function missingProjectIds(
+  prisma: PrismaClient,
+  accountId: number,
+  ids: readonly number[],
+): Promise<number[]> {
+  if (ids.length === 0) return [];
+  const where = { accountId: BigInt(accountId), id: { in: ids.map(BigInt) } };
+  return withoutFound(ids, await prisma.project.findMany({ where, select: { id: true } }));
+}
+
+function withoutFound(ids: readonly number[], rows: readonly { id: bigint }[]): number[] {
+  const found = new Set(rows.map(({ id }) => Number(id)));
+  return ids.filter((id) => !found.has(id));
 }
 
 function notDeleted({ id, accountId }: SubscriptionKey) {

@@ -196,6 +196,13 @@ export const WRITES: readonly (readonly [
     'subscriptions IN SHARE',
   ],
   [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/duplicate',
+    async (world) => ({
+      path: subscriptionPath(world, (await world.harness.newSubscription(world.account)).id, '/duplicate'),
+    }),
+    'subscriptions IN SHARE',
+  ],
+  [
     'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/rotate-secret',
     async (world) => ({
       path: subscriptionPath(

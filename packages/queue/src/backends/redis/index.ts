@@ -15,6 +15,7 @@ import { REDIS_JOB_STATES } from './job-states.ts';
 import { REDIS_PUBLISH_FUNCTION } from './publish-function.ts';
 import { anyExists, REDIS_SHARDS } from './shards.ts';
 import { parseRedisUrl } from './url.ts';
+import { workerNames } from './worker-names.ts';
 
 /** Options of the queues: BullMQ retains 10,000 job events by default for subscribers, of which there are none. */
 const EVENT_STREAM = { events: { maxLen: 100 } };
@@ -75,6 +76,7 @@ function connect(url: string, connectMs: number, silentMs: number): Connector {
       const { maxLen } = EVENT_STREAM.events;
       await requireRedisClient(queue).hsetnx(queue.toKey('meta'), 'opts.maxLenEvents', maxLen);
     },
+    workerNames: (queue) => workerNames(queue, target.database),
     ...FULL_REDIS,
     ...REDIS_JOB_STATES,
     ...REDIS_FOREIGN_PUBLISHERS,

@@ -101,7 +101,7 @@ function convertTimesOnPostgres(
   run: NonNullable<BackendInternals['run']>,
   aheadMs: () => number,
 ): void {
-  backend.run = async (name, args) => {
+  backend.run = async (name, args = []) => {
     const converted = [...args];
     for (const index of POSTGRES_TIMES[name] ?? []) converted[index] = Number(args[index]) + aheadMs();
     const result = await run.call(backend, name, converted);

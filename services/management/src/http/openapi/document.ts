@@ -22,6 +22,7 @@ import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
 import { ownSessionPaths, ownSessionSchemas } from '../../sessions/own-sessions-openapi.ts';
 import { changesPaths } from '../../subscriptions/changes-openapi.ts';
+import { duplicatePaths, duplicateSchemas } from '../../subscriptions/duplicate-openapi.ts';
 import { subscriptionPaths, subscriptionSchemas } from '../../subscriptions/openapi.ts';
 import { rotationPaths } from '../../subscriptions/rotation-openapi.ts';
 import { testPaths, testSchemas } from '../../subscriptions/test-openapi.ts';
@@ -33,6 +34,7 @@ import { payloadSchemas, WEBHOOKS } from './webhooks.ts';
 
 const SCHEMAS: Record<string, Schema> = {
   ...subscriptionSchemas,
+  ...duplicateSchemas,
   ...testSchemas,
   ...deliverySchemas,
   ...accountLogSchemas,
@@ -94,6 +96,7 @@ const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session:
 const PATHS: Paths = withV2Status({
   ...subscriptionPaths,
   ...rotationPaths,
+  ...duplicatePaths,
   ...testPaths,
   ...deliveryPaths,
   ...accountLogPaths,
