@@ -32,13 +32,19 @@ interface Rule {
   advice: string;
 }
 
-/** Error code of a response whose status is not 2xx. Each other code is a failure without a complete response. */
-const UNSUCCESSFUL_STATUS = 'unsuccessful_status';
+/**
+ * Error codes of a response whose status is not 2xx, and of a 2xx that the webhook's format does not accept. Each other code is a
+ * failure without a complete response.
+ */
+const RESPONSE_ERRORS: ReadonlySet<string> = new Set(['unsuccessful_status', 'not_accepted']);
 /** Number of characters of the body that rules search: services put error texts at its beginning. */
 const BODY_READ_MAX = 2_000;
 
-const PAYLOAD_FORMAT =
-  'Runhook’s payload is the same for every endpoint. Put a relay between them that converts it to the format of the target: examples/relays has one to copy.';
+const setFormat = (target: string) =>
+  `Edit the webhook and set its format to ${target}, then resend the failed deliveries.`;
+/** Targets give the same reason for a foreign payload and for a message of the format that breaks a new rule of theirs. */
+const setOrReportFormat = (target: string) =>
+  `${setFormat(target)} If it is set already, report this response to the operator of Runhook.`;
 const SIGNATURE =
   'Check that the endpoint verifies with the secret of this webhook, and that nothing in front of it requires a login.';
 const TUNNEL = 'Restart the tunnel, or edit the webhook if the tunnel has a new address.';
@@ -61,14 +67,14 @@ const RULES: readonly Rule[] = [
     status: 400,
     body: /^(no_text)$/,
     title: '400 $1: Slack needs a `text` field',
-    advice: PAYLOAD_FORMAT,
+    advice: setFormat('Slack'),
   },
   {
     code: 'slack_payload',
     status: 400,
     body: /^(invalid_payload|invalid_attachments|invalid_blocks(?:_format)?|too_many_attachments)$/,
     title: '400 $1: Slack rejected this message',
-    advice: PAYLOAD_FORMAT,
+    advice: setOrReportFormat('Slack'),
   },
   {
     code: 'slack_hook_gone',
@@ -82,7 +88,7 @@ const RULES: readonly Rule[] = [
     status: 400,
     body: /"code":\s*(50006)\b/,
     title: '400 code $1: Discord needs a `content` or `embeds` field',
-    advice: PAYLOAD_FORMAT,
+    advice: setFormat('Discord'),
   },
   {
     code: 'discord_hook_gone',
@@ -92,18 +98,40 @@ const RULES: readonly Rule[] = [
     advice: 'Create a new webhook in the channel’s settings, and edit this one to use its address.',
   },
   {
+    code: 'teams_second_authorization',
+    status: [400, 401],
+    body: /(DirectApiRequestHasMoreThanOneAuthorization)/,
+    title: 'Microsoft Teams rejects the signature header: its address is signed already',
+    advice: `${setFormat('Microsoft Teams')} If it is set already, leave the signature header empty.`,
+  },
+  {
+    code: 'teams_error',
+    status: [200, 299],
+    body: /delivery failed with error:?\s*((?:(?! with ContextId)[^.\n]){1,120})/i,
+    title: 'Microsoft Teams accepted the request, but not the message: $1',
+    advice:
+      'The response has the reason. Check that the channel and its workflow exist and are not throttled, then resend.',
+  },
+  {
     code: 'teams_payload',
     status: 400,
     body: /^"?(Summary or Text is required|Bad payload received by generic incoming webhook|Invalid webhook request - Empty Payload)/i,
     title: 'Microsoft Teams rejected this message: $1',
-    advice: PAYLOAD_FORMAT,
+    advice: setOrReportFormat('Microsoft Teams'),
+  },
+  {
+    code: 'pagerduty_routing_key',
+    status: 400,
+    body: /(invalid routing key|'routing_key' is (?:missing|the incorrect length))/i,
+    title: 'PagerDuty does not know the routing key',
+    advice: 'Edit the webhook and enter the integration key of an “Events API v2” integration.',
   },
   {
     code: 'pagerduty_payload',
     status: 400,
     body: /"status":\s*"(invalid event)"/,
     title: 'PagerDuty rejected this message: $1',
-    advice: PAYLOAD_FORMAT,
+    advice: setOrReportFormat('PagerDuty'),
   },
   {
     code: 'zapier_off',
@@ -269,6 +297,12 @@ const RULES: readonly Rule[] = [
   },
   // Responses, by status.
   {
+    code: 'not_accepted',
+    status: [200, 299],
+    title: 'The response does not confirm the message',
+    advice: 'Read the response of the attempt, and check that the address is one of the target.',
+  },
+  {
     code: 'redirect',
     status: [300, 399],
     header: ['location', /^(.{1,200})/],
@@ -400,7 +434,7 @@ export function findCause(attempt: FailedAttempt): Cause {
 /** Returns the text that the rule captured ('' without a capture group), or null if the rule does not match. */
 function matchRule(rule: Rule, attempt: FailedAttempt): string | null {
   const { httpStatusCode, errorCode, errorMessage, responseHeaders, responseBody } = attempt;
-  const isResponse = errorCode === null || errorCode === UNSUCCESSFUL_STATUS;
+  const isResponse = errorCode === null || RESPONSE_ERRORS.has(errorCode);
   if (rule.error === undefined ? !isResponse : errorCode !== rule.error) return null;
   if (rule.status !== undefined) {
     const [from, to] = typeof rule.status === 'number' ? [rule.status, rule.status] : rule.status;

@@ -13,6 +13,11 @@ const withResponse = (
   responseBody,
 });
 
+const notAccepted = (responseBody: string): FailedAttempt => ({
+  ...withResponse(200, responseBody),
+  errorCode: 'not_accepted',
+});
+
 const withoutResponse = (errorCode: string, errorMessage = ''): FailedAttempt => ({
   httpStatusCode: errorCode === 'timeout' ? 504 : 502,
   errorCode,
@@ -48,9 +53,29 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
     withResponse(404, '{"message": "Unknown Webhook", "code": 10015}'),
   ],
   [
+    'teams_second_authorization',
+    'Microsoft Teams rejects the signature header: its address is signed already',
+    withResponse(401, '{"error":{"code":"DirectApiRequestHasMoreThanOneAuthorization","message":"…"}}'),
+  ],
+  [
+    'teams_error',
+    'Microsoft Teams accepted the request, but not the message: Microsoft Teams endpoint returned HTTP error 429',
+    notAccepted(
+      'Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 with ContextId tcid=0.',
+    ),
+  ],
+  [
     'teams_payload',
     'Microsoft Teams rejected this message: Summary or Text is required',
     withResponse(400, 'Summary or Text is required.'),
+  ],
+  [
+    'pagerduty_routing_key',
+    'PagerDuty does not know the routing key',
+    withResponse(
+      400,
+      '{"status":"invalid event","message":"Event object is invalid","errors":["Invalid routing key"]}',
+    ),
   ],
   [
     'pagerduty_payload',
@@ -139,6 +164,7 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
     withResponse(308, '', { location: 'https://example.com/hooks/' }),
   ],
   ['redirect', '301: the endpoint redirects', withResponse(301)],
+  ['not_accepted', '200: the response does not confirm the message', notAccepted('<html>')],
   ['bad_request', '400: the endpoint rejected the request', withResponse(400, '{"error":"who are you"}')],
   ['unauthorized', '401: the endpoint did not accept the signature', withResponse(401)],
   ['forbidden', '403: the endpoint forbids the request', withResponse(403, 'no')],
