@@ -22,6 +22,7 @@ import { writeDenialReason } from '../wording/webhooks.ts';
 import { WebhookForm } from './webhook-form.tsx';
 import {
   hasSameDestination,
+  listKeptFormatOptions,
   toApiFields,
   toFormValues,
   toTestFields,
@@ -100,7 +101,7 @@ function EditForm({ webhook }: { webhook: Subscription }) {
 function testNote(values: WebhookValues, initial: WebhookValues): string {
   if (hasSameDestination(values, initial)) return 'Signed with the secret of the webhook.';
   const stored = values.headers.filter(({ value, isStored }) => isStored && value === '');
-  const names = stored.map(({ name }) => name).join(', ');
+  const names = [...stored.map(({ name }) => name), ...listKeptFormatOptions(values)].join(', ');
   return `Nothing is saved, and the sample is signed with a temporary secret.${names === '' ? '' : ` Sent without ${names}: stored values are sent only after the change is saved.`}`;
 }
 
@@ -114,6 +115,13 @@ const FIELD_LABELS = {
   active: 'whether it is active',
   signature_header: 'the signature header',
   headers: 'the custom headers',
+  format: 'the format',
+  format_options: 'the options of the format',
+  filters: 'the filters',
+  ordered: 'the order',
+  rate_limit: 'the rate limit',
+  deactivate_on_410: 'switching off after 410 Gone',
+  labels: 'the labels',
   signature_key: 'the key pair',
 } as const satisfies Partial<Record<keyof Subscription, string>>;
 

@@ -67,8 +67,12 @@ const UNSUCCESSFUL_STATUS = 'unsuccessful_status';
 
 const UNREACHABLE_TEXT = 'could not be reached';
 
-/** Texts for error codes without a complete response: Runhook then sets the status 502 or 504 (docs/contract.md#attempts). */
-const NO_RESPONSE_TEXTS: Readonly<Record<string, string>> = {
+/**
+ * Texts for error codes that the status does not show: a 2xx that a format does not accept, and failures without a complete
+ * response, for which Runhook sets the status 502 or 504 (docs/contract.md#attempts).
+ */
+const ERROR_TEXTS: Readonly<Record<string, string>> = {
+  not_accepted: 'not accepted',
   timeout: 'timed out',
   connection_reset: 'connection closed',
   tls_untrusted: 'certificate not trusted',
@@ -81,6 +85,7 @@ const NO_RESPONSE_TEXTS: Readonly<Record<string, string>> = {
 /** Error codes of attempts, the most frequent first (docs/contract.md#attempts). */
 export const ERROR_CODES = [
   UNSUCCESSFUL_STATUS,
+  'not_accepted',
   'timeout',
   'connection_refused',
   'connection_reset',
@@ -100,15 +105,15 @@ export const ERROR_CODES = [
 export function formatStatus(code: string, errorCode: string | null): string {
   if (code === NEVER_TRIGGERED || code === '') return 'never triggered';
   if (errorCode !== null && errorCode !== UNSUCCESSFUL_STATUS)
-    return `${code} ${NO_RESPONSE_TEXTS[errorCode] ?? UNREACHABLE_TEXT}`;
+    return `${code} ${ERROR_TEXTS[errorCode] ?? UNREACHABLE_TEXT}`;
   // The origin of the status was not recorded.
   if (errorCode === null && (code === '502' || code === '504')) return code;
   const reason = REASONS[code] ?? CLASSES[code.charAt(0)];
   return reason === undefined ? code : `${code} ${reason}`;
 }
 
-/** Only a 2xx is a success; a redirect is a failure. */
-export function statusTone(code: string): Tone {
+/** Only a 2xx without an error code is a success; a redirect is a failure. */
+export function statusTone(code: string, errorCode: string | null = null): Tone {
   if (code === NEVER_TRIGGERED || code === '') return 'neutral';
-  return /^2\d\d$/.test(code) ? 'good' : 'bad';
+  return /^2\d\d$/.test(code) && errorCode === null ? 'good' : 'bad';
 }
