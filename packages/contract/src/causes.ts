@@ -32,10 +32,7 @@ interface Rule {
   advice: string;
 }
 
-/**
- * Error codes of a response whose status is not 2xx, and of a 2xx that the webhook's format does not accept. Each other code is a
- * failure without a complete response.
- */
+/** Error codes of responses: a status that is not 2xx, and a 2xx with an error. Each other code is a failure without a complete response. */
 const RESPONSE_ERRORS: ReadonlySet<string> = new Set(['unsuccessful_status', 'not_accepted']);
 /** Number of characters of the body that rules search: services put error texts at its beginning. */
 const BODY_READ_MAX = 2_000;
@@ -98,21 +95,6 @@ const RULES: readonly Rule[] = [
     advice: 'Create a new webhook in the channel’s settings, and edit this one to use its address.',
   },
   {
-    code: 'teams_second_authorization',
-    status: [400, 401],
-    body: /(DirectApiRequestHasMoreThanOneAuthorization)/,
-    title: 'Microsoft Teams rejects the signature header: its address is signed already',
-    advice: `${setFormat('Microsoft Teams')} If it is set already, leave the signature header empty.`,
-  },
-  {
-    code: 'teams_error',
-    status: [200, 299],
-    body: /delivery failed with error:?\s*((?:(?! with ContextId)[^.\n]){1,120})/i,
-    title: 'Microsoft Teams accepted the request, but not the message: $1',
-    advice:
-      'The response has the reason. Check that the channel and its workflow exist and are not throttled, then resend.',
-  },
-  {
     code: 'teams_payload',
     status: 400,
     body: /^"?(Summary or Text is required|Bad payload received by generic incoming webhook|Invalid webhook request - Empty Payload)/i,
@@ -120,11 +102,39 @@ const RULES: readonly Rule[] = [
     advice: setOrReportFormat('Microsoft Teams'),
   },
   {
+    code: 'teams_error',
+    status: 200,
+    body: /^Webhook message delivery failed with error: (.{1,200}?)(?: with ContextId|$)/,
+    title: 'Microsoft Teams did not post the message: $1',
+    advice: 'Check that the channel still exists, and that it accepts messages of the connector or workflow.',
+  },
+  {
+    code: 'teams_two_authorizations',
+    status: 400,
+    body: /(DirectApiRequestHasMoreThanOneAuthorization)/,
+    title: 'Azure rejects this signed address because the request has an Authorization header',
+    advice: 'Edit the webhook: choose the format Microsoft Teams, or another header for the signature.',
+  },
+  {
+    code: 'teams_unsigned_address',
+    status: 401,
+    body: /(DirectApiAuthorizationRequired)/,
+    title: 'The address of the workflow lacks its signature',
+    advice: 'Copy the complete address from the workflow, including `sig`, and edit the webhook to use it.',
+  },
+  {
+    code: 'teams_workflow_gone',
+    status: 404,
+    body: /"(WorkflowNotFound)"/,
+    title: 'The workflow of Microsoft Teams has been deleted',
+    advice: 'Create a new workflow in Teams, and edit this webhook to use its address.',
+  },
+  {
     code: 'pagerduty_routing_key',
     status: 400,
     body: /(invalid routing key|'routing_key' is (?:missing|the incorrect length))/i,
     title: 'PagerDuty does not know the routing key',
-    advice: 'Edit the webhook and enter the integration key of an “Events API v2” integration.',
+    advice: 'Edit the webhook and enter the integration key of an integration “Events API v2”.',
   },
   {
     code: 'pagerduty_payload',
@@ -298,9 +308,10 @@ const RULES: readonly Rule[] = [
   // Responses, by status.
   {
     code: 'not_accepted',
-    status: [200, 299],
-    title: 'The response does not confirm the message',
-    advice: 'Read the response of the attempt, and check that the address is one of the target.',
+    error: 'not_accepted',
+    message: /^(.{1,200})/,
+    title: '$1',
+    advice: 'Check the endpoint’s address and the format of the webhook.',
   },
   {
     code: 'redirect',

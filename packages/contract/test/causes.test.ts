@@ -13,9 +13,11 @@ const withResponse = (
   responseBody,
 });
 
-const notAccepted = (responseBody: string): FailedAttempt => ({
+/** A 2xx that is a failure for the format of the webhook. */
+const withNotAccepted = (responseBody: string): FailedAttempt => ({
   ...withResponse(200, responseBody),
   errorCode: 'not_accepted',
+  errorMessage: `Teams responded with 200 and an error: ${responseBody}`,
 });
 
 const withoutResponse = (errorCode: string, errorMessage = ''): FailedAttempt => ({
@@ -53,22 +55,33 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
     withResponse(404, '{"message": "Unknown Webhook", "code": 10015}'),
   ],
   [
-    'teams_second_authorization',
-    'Microsoft Teams rejects the signature header: its address is signed already',
-    withResponse(401, '{"error":{"code":"DirectApiRequestHasMoreThanOneAuthorization","message":"…"}}'),
-  ],
-  [
-    'teams_error',
-    'Microsoft Teams accepted the request, but not the message: Microsoft Teams endpoint returned HTTP error 429',
-    notAccepted(
-      'Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 with ContextId tcid=0.',
-    ),
-  ],
-  [
     'teams_payload',
     'Microsoft Teams rejected this message: Summary or Text is required',
     withResponse(400, 'Summary or Text is required.'),
   ],
+  [
+    'teams_error',
+    'Microsoft Teams did not post the message: Microsoft Teams endpoint returned HTTP error 429',
+    withNotAccepted(
+      'Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 with ContextId x',
+    ),
+  ],
+  [
+    'teams_two_authorizations',
+    'Azure rejects this signed address because the request has an Authorization header',
+    withResponse(400, '{"error":{"code":"DirectApiRequestHasMoreThanOneAuthorization"}}'),
+  ],
+  [
+    'teams_unsigned_address',
+    'The address of the workflow lacks its signature',
+    withResponse(401, '{"error":{"code":"DirectApiAuthorizationRequired"}}'),
+  ],
+  [
+    'teams_workflow_gone',
+    'The workflow of Microsoft Teams has been deleted',
+    withResponse(404, '{"error":{"code":"WorkflowNotFound"}}'),
+  ],
+  ['not_accepted', 'Teams responded with 200 and an error: no', withNotAccepted('no')],
   [
     'pagerduty_routing_key',
     'PagerDuty does not know the routing key',
@@ -164,7 +177,6 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
     withResponse(308, '', { location: 'https://example.com/hooks/' }),
   ],
   ['redirect', '301: the endpoint redirects', withResponse(301)],
-  ['not_accepted', '200: the response does not confirm the message', notAccepted('<html>')],
   ['bad_request', '400: the endpoint rejected the request', withResponse(400, '{"error":"who are you"}')],
   ['unauthorized', '401: the endpoint did not accept the signature', withResponse(401)],
   ['forbidden', '403: the endpoint forbids the request', withResponse(403, 'no')],

@@ -67,12 +67,9 @@ const UNSUCCESSFUL_STATUS = 'unsuccessful_status';
 
 const UNREACHABLE_TEXT = 'could not be reached';
 
-/**
- * Texts for error codes that the status does not show: a 2xx that a format does not accept, and failures without a complete
- * response, for which Runhook sets the status 502 or 504 (docs/contract.md#attempts).
- */
+/** Texts for error codes other than that of a status (docs/contract.md#attempts). */
 const ERROR_TEXTS: Readonly<Record<string, string>> = {
-  not_accepted: 'not accepted',
+  not_accepted: 'but not accepted',
   timeout: 'timed out',
   connection_reset: 'connection closed',
   tls_untrusted: 'certificate not trusted',

@@ -1,9 +1,9 @@
 import {
   type Deployment,
   type EventType,
-  formatByName,
   eventMatches,
   type FilterSets,
+  formatByName,
   type IdSet,
   type JobRunEvent,
   type Plan,
@@ -135,15 +135,8 @@ function needsLane(format: string | null): boolean {
  * Whether the job of the lane must make the next attempt. Redeliveries and recoveries need not wait for other deliveries
  * of their run, but count for the rate, and must not overtake another event of their job.
  */
-export function mustUseLane(
-  { trigger }: Pick<Delivery, 'trigger'>,
-  target: LaneOptions,
-): boolean {
-  return (
-    target.rateLimit !== null ||
-    needsLane(target.format) ||
-    (target.ordered && trigger === 'automatic')
-  );
+export function mustUseLane({ trigger }: Pick<Delivery, 'trigger'>, target: LaneOptions): boolean {
+  return target.rateLimit !== null || needsLane(target.format) || (target.ordered && trigger === 'automatic');
 }
 
 /** Returns the reason why nothing may be sent to the target, null when it may. A null target is a deleted subscription. */
