@@ -106,7 +106,7 @@ const deliveredOf = (run_id: string) =>
     return found;
   });
 
-test('listen forwards each delivery once to localhost, and replays the deliveries of a run', async () => {
+test('listen forwards each event once to localhost, and replays the deliveries of a run', async () => {
   const created = await json(
     0,
     'webhooks',
@@ -119,8 +119,6 @@ test('listen forwards each delivery once to localhost, and replays the deliverie
   expect(created.hmac_secret).toMatch(/^whsec_/);
   await report(1);
   await endpoint.waitFor(1);
-  // A delivery is recorded shortly after it was sent, and `listen` would otherwise treat it as new.
-  await deliveredOf('1');
 
   const listening = start(['listen', '--webhook', 'Pager', '--forward', `${subscription.url}/own`], { env });
   const secret = /signed with +(\S+)/.exec(await listening.waitForOutput(/signed with/))?.[1] ?? '';
@@ -131,7 +129,7 @@ test('listen forwards each delivery once to localhost, and replays the deliverie
   expect(forwarded?.body.equals(sent?.body ?? Buffer.of())).toBe(true);
   expect(verify(forwarded?.body ?? '', secret, forwarded?.headers.authorization)).toBe(true);
   expect(verify(sent?.body ?? '', secret, sent?.headers.authorization)).toBe(false);
-  await listening.waitForOutput(/job\.run\.started +run 2 +wdl_\w+ +200 in \d+ ms/);
+  await listening.waitForOutput(/job\.run\.started +run 2 +wev_\w+ +200 in \d+ ms/);
 
   // A redelivery is another attempt of the same delivery: it is sent to the endpoint, and not forwarded again.
   const [delivery] = await deliveredOf('2');

@@ -3,7 +3,7 @@ import { createHmacSecret, HMAC_SECRET_PATTERN } from '@runhook/contract';
 import { InvalidArgumentError, type Option } from 'commander';
 import { CliError, type Command, type Context, option, parsers, timeText, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
-import { DELIVERIES_PATH, type Delivery, LogTail, oldestFirst, WakeSignal } from './log-tail.ts';
+import { type FeedEvent, followFeed, latestCursor } from './feed.ts';
 import { isSuccess, post, postResultJson, postResultText } from './post.ts';
 
 interface Options extends ConnectionOptions {
@@ -39,12 +39,12 @@ export function timeoutOption(): Option {
 
 export const listenCommand: Command<Options> = {
   name: 'listen',
-  summary: 'forward deliveries to your own machine, live or as a replay',
+  summary: 'forward events to your own machine, live or as a replay of deliveries',
   description:
-    'Forwards each new delivery of a webhook to your URL: the exact bytes of its body, signed with a secret that is shown at the start. Each delivery is sent once, the oldest first, whatever your endpoint responds; the endpoint of the webhook gets its deliveries as usual. Runs until Ctrl-C. With --replay it sends the past deliveries of a run, an event or a single delivery, and exits with 1 unless every response was a 2xx.',
+    'Forwards each new event of a webhook to your URL, from its feed: the exact bytes of the body of a delivery, signed with a secret that is shown at the start. Each event is sent once, the oldest first, whatever your endpoint responds; the endpoint of the webhook, if it has one, gets its deliveries as usual. Runs until Ctrl-C. With --replay it sends the past deliveries of a run, an event or a single delivery, and exits with 1 unless every response was a 2xx.',
   options: [
     option('--webhook <webhook>', 'id or name of the webhook; optional with --replay run or event'),
-    option('--forward <url>', 'URL to which deliveries are sent', parsers.httpUrl).makeOptionMandatory(),
+    option('--forward <url>', 'URL to which events are sent', parsers.httpUrl).makeOptionMandatory(),
     option('--replay <what...>', 'run <id>, event <id> or delivery <id>'),
     secretOption(),
     timeoutOption(),
@@ -68,11 +68,13 @@ export const listenCommand: Command<Options> = {
       await announce(context, session);
       return await replay(client, webhook, target, forwarder);
     }
-    const tail = new LogTail(client, webhook?.id ?? '');
-    // Reads the log before the message, so that deliveries after the message are forwarded.
-    await tail.readNew();
+    const webhookId = webhook?.id ?? '';
+    // Reads the cursor before the message, so that events after the message are forwarded.
+    const cursor = await latestCursor(client, webhookId);
     await announce(context, session);
-    await follow(context, client, tail, forwarder, stopping);
+    const onNote = (text: string) => context.writeNote(text);
+    for await (const event of followFeed(client, { webhookId, stopping, onNote }, cursor))
+      if (!stopping.aborted) await forwarder.sendEvent(event);
     return 0;
   },
 };
@@ -93,11 +95,22 @@ async function announce(
       secret,
     },
   );
-  if (webhook?.active === false && !isReplay)
-    await context.writeNote('The webhook is inactive: it gets no deliveries until it is activated.');
 }
 
-/** Forwards deliveries: one request for each, without a retry, whatever the endpoint responds. */
+type Delivery = Schemas['AccountDelivery'];
+
+const DELIVERIES_PATH = '/api/v3/accounts/{account_id}/webhooks/deliveries';
+
+/** A request with its row of output. */
+interface Forwarded {
+  prefix: string;
+  fields: object;
+  webhookId: string;
+  eventId: string;
+  body: string;
+}
+
+/** Forwards events and deliveries: one request for each, without a retry, whatever the endpoint responds. */
 class Forwarder {
   readonly #context: Context;
   readonly #client: Client;
@@ -116,7 +129,6 @@ class Forwarder {
 
   /** Resolves with true if the endpoint responded with a 2xx. */
   async send(delivery: Delivery): Promise<boolean> {
-    const { forward, secret, timeout, stopping } = this.#options;
     const { id, event_id: eventId, event_type: type, run_id: runId, subscription_id: webhookId } = delivery;
     const { payload } = await this.#client.get(DELIVERY_PATH, {
       path: { webhook_id: webhookId, delivery_id: id },
@@ -130,12 +142,21 @@ class Forwarder {
       });
       return false;
     }
-    const message = {
-      body: payload,
-      eventId,
-      secret,
-      signatureHeader: await this.#signatureHeader(webhookId),
-    };
+    return await this.#post({ prefix, fields, webhookId, eventId, body: payload });
+  }
+
+  /** Resolves with true if the endpoint responded with a 2xx. */
+  async sendEvent(event: FeedEvent): Promise<boolean> {
+    const { eventId, eventType: type, timestamp, webhooksID: webhookId, data } = event;
+    const fields = { kind: 'event', event_id: eventId, event_type: type, run_id: data.runId };
+    const prefix = `${timestamp.slice(0, 19)}Z  ${type.padEnd(TYPE_WIDTH)}  run ${data.runId}  ${eventId}`;
+    // The keys have the order of the body of a delivery, so the bytes are the same.
+    return await this.#post({ prefix, fields, webhookId, eventId, body: JSON.stringify(event) });
+  }
+
+  async #post({ prefix, fields, webhookId, eventId, body }: Forwarded): Promise<boolean> {
+    const { forward, secret, timeout, stopping } = this.#options;
+    const message = { body, eventId, secret, signatureHeader: await this.#signatureHeader(webhookId) };
     const result = await post(forward, message, 1_000 * timeout, stopping);
     // A request that Ctrl-C aborted has no result of the endpoint.
     if (stopping.aborted && result.status === null) return false;
@@ -160,55 +181,6 @@ class Forwarder {
 const DELIVERY_PATH =
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
 const TYPE_WIDTH = 'job.run.completed'.length;
-/** Time between two polls of the log without a change, so that changes are found that the stream has missed. */
-const POLL_INTERVAL_MS = 10_000;
-
-async function follow(
-  context: Context,
-  client: Client,
-  tail: LogTail,
-  forwarder: Forwarder,
-  stopping: AbortSignal,
-): Promise<void> {
-  const wakeSignal = new WakeSignal(stopping);
-  const watching = watchChanges(context, client, tail.webhookId, wakeSignal, stopping);
-  try {
-    while (await wakeSignal.wait(POLL_INTERVAL_MS)) {
-      for (const delivery of await tail.readNew()) {
-        if (stopping.aborted) break;
-        await forwarder.send(delivery);
-      }
-    }
-  } finally {
-    wakeSignal.close();
-  }
-  await watching;
-}
-
-/** Notifies `wakeSignal` of every change and connection; throws a permanent error of the stream. */
-async function watchChanges(
-  context: Context,
-  client: Client,
-  webhookId: string,
-  wakeSignal: WakeSignal,
-  stopping: AbortSignal,
-): Promise<void> {
-  let isDisconnected = false;
-  try {
-    for await (const change of client.changes({
-      webhookId,
-      signal: AbortSignal.any([stopping, wakeSignal.closed]),
-    })) {
-      if (change.kind === 'disconnected' && !isDisconnected)
-        await context.writeNote(`${change.error.message} Reconnecting.`);
-      if (change.kind === 'connected' && isDisconnected) await context.writeNote('Reconnected.');
-      if (change.kind !== 'changed') isDisconnected = change.kind === 'disconnected';
-      if (change.kind !== 'disconnected') wakeSignal.notify();
-    }
-  } finally {
-    wakeSignal.close();
-  }
-}
 
 interface ReplayTarget {
   kind: 'run' | 'event' | 'delivery';
@@ -246,7 +218,7 @@ async function replay(
   }
   if (deliveries.length === 0) throw new CliError('not_found', `There is no delivery of ${kind} ${id}.`);
   let areAllDelivered = true;
-  for (const delivery of oldestFirst(deliveries))
-    areAllDelivered = (await forwarder.send(delivery)) && areAllDelivered;
+  deliveries.sort((a, b) => Number(BigInt(a.created_at) - BigInt(b.created_at)));
+  for (const delivery of deliveries) areAllDelivered = (await forwarder.send(delivery)) && areAllDelivered;
   return areAllDelivered ? 0 : 1;
 }

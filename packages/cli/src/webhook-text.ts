@@ -28,12 +28,14 @@ export function stateOf({ active, health }: Webhook): string {
   return health?.failing_since === undefined ? 'active' : `failing since ${timeText(health.failing_since)}`;
 }
 
+export const urlText = ({ client_url: url }: Pick<Webhook, 'client_url'>) => url || 'none: it has only a feed';
+
 export function webhookText(webhook: Webhook): string {
   const facts: [string, string | undefined][] = [
     ['id', webhook.id],
     ['name', webhook.name],
     ['description', webhook.description],
-    ['url', webhook.client_url],
+    ['url', urlText(webhook)],
     ['state', stateOf(webhook)],
     ['deactivated', webhook.deactivate_reason],
     ['events', webhook.event_types.join(', ')],

@@ -23,7 +23,8 @@ interface FieldOptions extends ConnectionOptions, DeliveryOptions {
 
 interface CreateOptions extends FieldOptions {
   name: string;
-  endpoint: string;
+  endpoint?: string;
+  feedOnly?: true;
 }
 
 /** Options of `create` and `update` in addition to the required ones of `create`. */
@@ -51,7 +52,8 @@ export const create: Command<CreateOptions> = {
   description: 'Creates a webhook and shows its secret, which cannot be shown again.',
   options: [
     option('--name <name>', 'name of the webhook').makeOptionMandatory(),
-    option('--endpoint <url>', 'URL to which deliveries are sent').makeOptionMandatory(),
+    option('--endpoint <url>', 'URL to which deliveries are sent'),
+    option('--feed-only', 'create a webhook without an endpoint, whose events are read from its feed'),
     repeatable(
       '--event <type>',
       `event type that is sent; may be repeated; default: all of ${EVENT_TYPES.join(', ')}`,
@@ -70,12 +72,14 @@ export const create: Command<CreateOptions> = {
     'webhooks create --name Pager --endpoint https://pager.example.com/hook --event job.run.errored',
   ],
   async run(context, options) {
-    const { name, endpoint, event, job = [], description = '', inactive } = options;
+    const { name, endpoint, feedOnly, event, job = [], description = '', inactive } = options;
+    if ((endpoint === undefined) !== (feedOnly === true))
+      throw new UsageError('Either --endpoint or --feed-only is required.');
     const client = await connect(context.env, options);
     const webhook = await client.post(`${WEBHOOKS_PATH}/subscriptions`, {
       body: {
         name,
-        client_url: endpoint,
+        client_url: endpoint ?? '',
         event_types: event ?? [...EVENT_TYPES],
         job_ids: job,
         description,

@@ -16,6 +16,7 @@ import {
   type EventType,
   eventType,
   stateOf,
+  urlText,
   WEBHOOK_ARGUMENT,
   WEBHOOK_PATH,
   WEBHOOKS_PATH,
@@ -69,7 +70,7 @@ const list: Command<ListOptions> = {
       limit: Math.min(limit, 100),
     } as const;
     const rows = await takeRows(client.list(`${WEBHOOKS_PATH}/subscriptions`, { query }), limit);
-    const cells = rows.map((row) => [row.id, row.name, stateOf(row), row.http_status_code, row.client_url]);
+    const cells = rows.map((row) => [row.id, row.name, stateOf(row), row.http_status_code, urlText(row)]);
     await context.writeResult(table(['ID', 'NAME', 'STATE', 'LAST', 'URL'], cells), rows);
     return 0;
   },

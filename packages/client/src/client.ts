@@ -100,7 +100,14 @@ interface UntypedParts {
 interface Envelope {
   data: unknown;
   extra?: {
-    pagination: { count: number; total_count?: number; next_before?: string | null };
+    pagination: {
+      count: number;
+      total_count?: number;
+      next_before?: string | null;
+      /** Of the feed. */
+      next_after?: string;
+      has_more?: boolean;
+    };
     filters: { offset?: number };
   };
 }
@@ -177,7 +184,12 @@ export function createClient(options: ClientOptions): Client {
       });
       yield* rows as never[];
       if (extra === undefined) return;
-      const { count, total_count: total = 0, next_before: before } = extra.pagination;
+      const { count, total_count: total = 0, next_before: before, next_after: after } = extra.pagination;
+      if (after !== undefined) {
+        if (extra.pagination.has_more !== true) return;
+        cursor = { after };
+        continue;
+      }
       const offset = (extra.filters.offset ?? 0) + count;
       if (before === undefined ? count === 0 || offset >= total : before === null) return;
       cursor = before === undefined ? { offset } : { before };

@@ -17,6 +17,8 @@ export class RunhookError extends Error {
   readonly errors: readonly FieldProblem[];
   /** The `Retry-After` of a response such as a 429 or 503. */
   readonly retryAfterSeconds: number | null;
+  /** The `data` of the response, as of a 410 of the feed; null in most. */
+  readonly data: unknown;
 
   constructor(
     status: number,
@@ -25,6 +27,7 @@ export class RunhookError extends Error {
       developerMessage?: string | undefined;
       errors?: readonly FieldProblem[] | undefined;
       retryAfterSeconds?: number | null;
+      data?: unknown;
       cause?: unknown;
     } = {},
   ) {
@@ -34,6 +37,7 @@ export class RunhookError extends Error {
     this.developerMessage = details.developerMessage ?? '';
     this.errors = details.errors ?? [];
     this.retryAfterSeconds = details.retryAfterSeconds ?? null;
+    this.data = details.data ?? null;
   }
 
   /** Returns the problem of a field of the request, or undefined. */
@@ -43,13 +47,14 @@ export class RunhookError extends Error {
 }
 
 interface FailureEnvelope {
+  data?: unknown;
   status?: { user_message?: string; developer_message?: string; errors?: FieldProblem[] };
 }
 
 /** Reads the service's error; a response of a proxy or login page has no envelope. */
 export async function parseFailure(response: Response): Promise<RunhookError> {
   const body: unknown = await response.json().catch(() => null);
-  const { status } = (body ?? {}) as FailureEnvelope;
+  const { status, data } = (body ?? {}) as FailureEnvelope;
   const retryAfter = Number.parseInt(response.headers.get('retry-after') ?? '', 10);
   return new RunhookError(
     response.status,
@@ -57,6 +62,7 @@ export async function parseFailure(response: Response): Promise<RunhookError> {
     {
       developerMessage: status?.developer_message,
       errors: status?.errors,
+      data,
       retryAfterSeconds: Number.isNaN(retryAfter) ? null : retryAfter,
     },
   );

@@ -38,6 +38,7 @@ export interface SubscriptionFields {
   event_types: EventType[];
   /** Empty means all jobs of the account. The order is preserved and duplicates are dropped. */
   job_ids: number[];
+  /** Empty for a webhook that has only a feed. */
   client_url: string;
   /** Undefined if omitted: true on create; on update the stored value, or true if a new `client_url` reactivates it. */
   active: boolean | undefined;
@@ -145,7 +146,7 @@ const schema = Joi.object<SubscriptionFields>({
       'array.unique': '{{#label}} repeats an event type',
     }),
   job_ids: Joi.any().custom(readJobIds).default([]),
-  client_url: clientUrlSchema,
+  client_url: clientUrlSchema.allow(''),
   active: Joi.boolean(),
   signature_header: signatureHeaderSchema,
   headers: headersSchema,

@@ -182,6 +182,17 @@ export async function readMigrationStates(
   });
 }
 
+/**
+ * Begins a generation of positions in the feed if the database was restored (docs/adr/0070-feed.md). Must be called
+ * before services write events. Returns whether it began one.
+ */
+export async function renewFeedGeneration(databaseUrl: string): Promise<boolean> {
+  const { rows } = await withClient(databaseUrl, (client) =>
+    client.query<{ renewed: boolean }>('SELECT renew_feed_generation() AS renewed'),
+  );
+  return rows[0]?.renewed === true;
+}
+
 interface MigrationRow {
   name: string;
   started_at: Date;

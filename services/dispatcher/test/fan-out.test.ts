@@ -78,6 +78,15 @@ describe('the fan-out of an event', () => {
     expect(await deliveriesOf(harness.database)).toHaveLength(0);
   });
 
+  test('makes no delivery for a webhook that has only a feed', async () => {
+    const { id } = await harness.subscribe('/one');
+    await harness.database.pool.query(`UPDATE subscriptions SET client_url = '' WHERE id = $1`, [id]);
+    const { dispatcher } = open();
+    await fanOut(dispatcher, event(), false, ignoreCommit);
+    expect(await deliveriesOf(harness.database)).toHaveLength(0);
+    expect(await countDispatchedEvents(harness.database)).toBe(1);
+  });
+
   test('does not wait for permits once the dispatcher stops', async () => {
     await harness.subscribe('/one');
     const { dispatcher, permits } = open(AbortSignal.abort());

@@ -15,6 +15,7 @@ import {
 } from '@runhook/runtime';
 import { findConsole } from './console-files/routes.ts';
 import { createEndpoints } from './endpoints.ts';
+import { openFeed } from './feed/open-feed.ts';
 import { READ_CONNECTIONS } from './http/account-budgets.ts';
 import { createBaseUrl } from './http/base-url.ts';
 import { listen } from './http/listen.ts';
@@ -120,6 +121,7 @@ export async function createManagement(
     const writes = openRecordWrites(context, database.pool);
     measureDependenciesPeriodically(context, database, queues.eventQueue);
     const runWaits = new RunWaits({ database: database.pool });
+    const feed = openFeed(context, readPool);
     const { deliveryQueue, runRequestQueue } = queues;
     const resources = {
       logger,
@@ -133,6 +135,7 @@ export async function createManagement(
       deliveryQueue,
       runRequestQueue,
       runWaits,
+      feed,
       limitStore,
       egress,
       relay,
@@ -173,9 +176,10 @@ export async function createManagement(
     lifecycle.onClose('http server', () => server.close(), {
       timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS,
     });
-    // The server cannot close while streams are open or runners wait.
+    // The server cannot close while streams are open or callers wait.
     lifecycle.onClose('streams of changes', () => changes.close());
     lifecycle.onClose('waiting runners', () => runWaits.close());
+    lifecycle.onClose('waiting readers of the feed', () => feed.waits.close());
 
     const { port } = server;
     const { port: operationsPort } = operations;

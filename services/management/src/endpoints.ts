@@ -16,6 +16,7 @@ import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
 import { serviceStateEndpoint } from './deliveries/service-state.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
+import { type FeedDependencies, feedEndpoint } from './feed/routes.ts';
 import { createAccountBudgets } from './http/account-budgets.ts';
 import { createBaseUrl } from './http/base-url.ts';
 import { Bulkhead } from './http/bulkhead.ts';
@@ -92,6 +93,8 @@ export interface EndpointDependencies {
   deliveryQueue: DeliveryQueue;
   runRequestQueue: Pick<RunRequestQueue, 'add'>;
   runWaits: RunWaits;
+  /** Components that read the feed. */
+  feed: Pick<FeedDependencies, 'database' | 'state' | 'waits'>;
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
@@ -137,6 +140,7 @@ export function createEndpoints(
     deliveryQueue,
     runRequestQueue,
     runWaits,
+    feed,
     limitStore,
     egress,
     relay,
@@ -246,6 +250,7 @@ export function createEndpoints(
     testUnsavedEndpoint({ ...testDependencies, urlProblem: guard.urlProblem }),
     previewEndpoint({ reads, clock }),
     changesEndpoint(changes),
+    feedEndpoint({ prisma, ...feed, retentionDays: settings.logRetentionDays }),
     ...deliveryEndpoints({ prisma, pool, reads, consoleUrl }),
     ...accountLogEndpoints({ pool, reads }),
     redeliverEndpoint({

@@ -70,6 +70,15 @@ export function createManagementMetrics(registry: Registry) {
       this.set(replicaLagMs() / 1_000);
     },
   });
+  let feedHeldBackSeconds = () => 0;
+  new Gauge({
+    name: 'runhook_feed_held_back_seconds',
+    help: 'Time for which an open transaction has kept newer events out of the feed.',
+    registers,
+    collect() {
+      this.set(feedHeldBackSeconds());
+    },
+  });
   const signInFailures = new Counter({
     name: 'runhook_sign_in_failures_total',
     help: 'Failed sign-ins by reason; no password of limited, busy and single_sign_on was checked.',
@@ -85,6 +94,10 @@ export function createManagementMetrics(registry: Registry) {
     /** Sets the function that returns the lag of the replica when metrics are collected. */
     measureReplica(lagMs: () => number) {
       replicaLagMs = lagMs;
+    },
+    /** Sets the function that returns the time for which the feed was held back when metrics are collected. */
+    measureFeed(heldBackSeconds: () => number) {
+      feedHeldBackSeconds = heldBackSeconds;
     },
     /** Sets the function that returns the backlog of the relay when metrics are collected. */
     measureRelay(waiting: () => Relay['backlog']) {

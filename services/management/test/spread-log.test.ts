@@ -25,6 +25,9 @@ import { beginRedelivery } from '../src/deliveries/redeliver.ts';
 import { deliveryEndpoints } from '../src/deliveries/routes.ts';
 import { runEventsEndpoint } from '../src/deliveries/run-events.ts';
 import { statisticsEndpoint } from '../src/deliveries/statistics.ts';
+import { FEED_START } from '../src/feed/cursor.ts';
+import { readFeedPage } from '../src/feed/page.ts';
+import { FeedWaits } from '../src/feed/waits.ts';
 import type { AccountEndpoint } from '../src/http/endpoint.ts';
 import { ReplicaReads } from '../src/http/replica-reads.ts';
 import { createPublishedEvents } from '../src/runs/published-events.ts';
@@ -58,6 +61,9 @@ const READS_OF_THE_LOG = [
   'deliveries/run-events.ts',
   'deliveries/statistics.ts',
   'deliveries/unnotified.ts',
+  'feed/distributed-log.ts',
+  'feed/page.ts',
+  'feed/waits.ts',
   'subscriptions/changes.ts',
 ];
 
@@ -274,6 +280,22 @@ describe('on a log that is partitioned by account', () => {
     expect(
       openedLeaves.flatMap(({ partitions }) => partitions).some((name) => name.startsWith('deliveries_2')),
     ).toBe(true);
+  });
+
+  test('the feed is read only from the partitions of the account', async () => {
+    await publish(newEvent());
+    openedLeaves = [];
+    const horizon = 2n ** 62n;
+    const itemOf = () => ({ item: true, bytes: 1 });
+    const page = await readFeedPage(pool, { accountId, from: FEED_START, horizon, limit: 1, itemOf });
+    expect(page.items).toHaveLength(1);
+    for (const { partitions } of openedLeaves) {
+      for (const name of partitions) expect(name).toMatch(new RegExp(`^events_(\\d{8}_${leaf}|default)$`));
+    }
+    const state = { readHorizon: async () => horizon };
+    const waits = new FeedWaits({ database: pool, state, pollIntervalMs: () => 1 });
+    const { signal } = new AbortController();
+    expect(await waits.wait({ accountId, position: 0n }, WAIT_TIMEOUT_MS, signal)).toBe(true);
   });
 
   test('Citus accepts every statement of the tests above', () => {

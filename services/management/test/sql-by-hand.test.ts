@@ -39,6 +39,10 @@ const BY_HAND: Record<string, string> = {
   'deliveries/statistics.ts': 'counts and ranks the log in one statement.',
   'deliveries/incident-evidence.ts':
     'reads the logs of several subscriptions, each in its own time and days, in one statement.',
+  'feed/distributed-log.ts': 'compares the snapshots of the servers of a distributed log.',
+  'feed/page.ts': 'reads events in the order of their positions, bounded by rows and bytes.',
+  'feed/state.ts': 'positions, snapshots and the history of the server are functions of PostgreSQL.',
+  'feed/waits.ts': 'one statement checks the positions that all waiting readers of a process have reached.',
   'http/idempotency.ts': 'one statement claims a key or takes over an expired one.',
   'identity/find-principal.ts':
     'this runs for each request of a job runner, where Prisma Client takes three times the CPU.',

@@ -11,6 +11,7 @@ import {
   grantPrivileges,
   migrate,
   prepareRoles,
+  renewFeedGeneration,
   rewriteLog,
 } from '@runhook/database/migrate';
 import { migrateQueue, queueBackendName, queueUrlWithLogin } from '@runhook/queue';
@@ -34,6 +35,8 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
       logger.warn({ err }, 'a migration waits for a lock of another session and is tried again'),
   });
   logger.info({ applied }, applied.length > 0 ? 'migrations applied' : 'the schema is up to date');
+  if (await renewFeedGeneration(ownerUrl))
+    logger.info({}, 'the database was restored: positions of new events follow those on record');
   await rewriteOldRows(ownerUrl, logger);
   if (!(await disableJit(ownerUrl)))
     logger.warn(

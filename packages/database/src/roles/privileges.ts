@@ -81,6 +81,7 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
   environments: { management: 'SELECT, INSERT, UPDATE' },
   events: { management: 'SELECT, INSERT', dispatcher: 'SELECT, INSERT' },
   events_default: { dispatcher: 'SELECT, DELETE' },
+  feed_generations: { management: 'SELECT, INSERT, UPDATE (marked_position)' },
   idempotency_keys: {
     management: 'SELECT, INSERT, UPDATE, DELETE',
     dispatcher: 'SELECT (id, expires_at), UPDATE (expires_at), DELETE',

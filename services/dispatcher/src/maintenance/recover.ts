@@ -122,6 +122,7 @@ async function beginOrReject(
 interface RunningRecovery {
   id: string;
   active: boolean;
+  clientUrl: string;
   deleted: boolean;
   plan: Plan;
   deployment: Deployment;
@@ -138,7 +139,7 @@ interface RunningRecovery {
 
 // Not joined with the deliveries, which may be distributed over servers, while recoveries are not.
 const RUNNING = `
-  SELECT r.id, s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment,
+  SELECT r.id, s.active, s.client_url AS "clientUrl", s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment,
     s.account_id AS "accountId", r.subscription_id AS "subscriptionId", r.delivery_status AS status,
     r.since::text, r.until::text, r.created_at::text AS "createdAt",
     coalesce(r.after_day, '-infinity')::text AS "afterDay",

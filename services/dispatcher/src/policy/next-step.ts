@@ -141,10 +141,11 @@ export function mustUseLane({ trigger }: Pick<Delivery, 'trigger'>, target: Lane
 
 /** Returns the reason why nothing may be sent to the target, null when it may. A null target is a deleted subscription. */
 export function undeliverableReason(
-  target: Pick<Target, 'active' | 'deleted' | 'plan' | 'deployment'> | null,
+  target: Pick<Target, 'active' | 'clientUrl' | 'deleted' | 'plan' | 'deployment'> | null,
 ): string | null {
   if (target === null || target.deleted) return DELETED_REASON;
   if (!target.active) return 'The subscription is inactive.';
+  if (target.clientUrl === '') return 'The webhook has no endpoint: its events are in its feed.';
   const unavailable = webhooksUnavailableReason(target);
   return unavailable ? `The account's ${unavailable} does not include webhooks.` : null;
 }

@@ -18,7 +18,8 @@ interface VersionsRow extends Pick<AccountVersions, 'version' | 'plan' | 'deploy
 }
 
 const VERSIONED_ID = `s.id || ' ' || s.version`;
-const IS_ACTIVE = 's.active AND s.deleted_at IS NULL';
+/** Webhooks that have only a feed get no deliveries. */
+const IS_ACTIVE = "s.active AND s.deleted_at IS NULL AND s.client_url <> ''";
 
 // Aggregated as one text, because the driver's parsing of an array of a thousand elements costs several times as much.
 const SELECT_VERSIONS = `

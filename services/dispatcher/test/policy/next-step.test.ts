@@ -48,6 +48,11 @@ test.each([
     { kind: 'cancel', reason: 'The subscription is inactive.' },
   ],
   [
+    'is cancelled when the webhook has only a feed',
+    { ...delivery, target: { ...target, clientUrl: '' } },
+    { kind: 'cancel', reason: 'The webhook has no endpoint: its events are in its feed.' },
+  ],
+  [
     'is cancelled when the subscription was deleted',
     { ...delivery, target: { ...target, deleted: true } },
     { kind: 'cancel', reason: 'The subscription was deleted.' },

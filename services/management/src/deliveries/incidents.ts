@@ -170,7 +170,8 @@ async function findUnverifiedChanges(
       accountId,
       ...(subscriptionId !== undefined && { subscriptionId }),
       endpointChanged: true,
-      subscription: { deletedAt: null, active: true, failingSince: null },
+      // A webhook that has only a feed will have no attempt.
+      subscription: { deletedAt: null, active: true, failingSince: null, clientUrl: { not: '' } },
     },
     select: ENDED_FIELDS,
     orderBy: [{ closedAt: 'desc' }, { id: 'desc' }],

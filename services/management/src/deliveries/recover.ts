@@ -12,7 +12,7 @@ import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import { microsFromText, QueryReader, TIMESTAMP_PROBLEM } from '../http/query-parameters.ts';
-import { requireSubscription } from '../subscriptions/require-subscription.ts';
+import { requireEndpoint, requireSubscription } from '../subscriptions/require-subscription.ts';
 import { insertRecovery } from './begin-recovery.ts';
 import { DELIVERY_STATUSES, type DeliveryStatus } from './delivery.ts';
 import { RECOVER_PATH, RECOVERIES_PATH, RECOVERY_PATH } from './routes.ts';
@@ -46,6 +46,7 @@ function recoverEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint 
       const { fields, problems } = parseRecoveryRequest(request.body);
       if (problems) throw new InvalidRequestError(problems);
       if (!subscription.active) throw new ConflictError(INACTIVE_MESSAGE);
+      requireEndpoint(subscription);
       return await startRecovery(prisma, request, subscription.id, fields);
     },
   };

@@ -5,7 +5,7 @@ import type { DeliveryQueue, QueuedDelivery } from '@runhook/queue';
 import { type Logger, withinDeadline } from '@runhook/runtime';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { ConflictError } from '../http/errors.ts';
-import { requireSubscription } from '../subscriptions/require-subscription.ts';
+import { requireEndpoint, requireSubscription } from '../subscriptions/require-subscription.ts';
 import {
   DELIVERY,
   DELIVERY_COLUMNS,
@@ -45,6 +45,7 @@ export function redeliverEndpoint(deps: RedeliverDependencies): AccountEndpoint 
       const key = deliveryKey(subscription, request);
       const row = await findDelivery(pool, key);
       if (!row) throw deliveryNotFound();
+      requireEndpoint(subscription);
       const { cycle, response } = await inTransaction(pool, async (transaction) => {
         const redelivery = await beginRedelivery(transaction, key);
         if (!redelivery) throw new ConflictError(subscription.active ? PENDING_MESSAGE : INACTIVE_MESSAGE);
@@ -94,7 +95,8 @@ const ATTEMPT_COLUMNS = [
 ];
 
 /** A separate statement: a log distributed over servers cannot lock rows and read a local table in one query. */
-const SELECT_ACTIVE = 'SELECT FROM subscriptions WHERE id = $1 AND active AND deleted_at IS NULL';
+const SELECT_ACTIVE =
+  "SELECT FROM subscriptions WHERE id = $1 AND active AND client_url <> '' AND deleted_at IS NULL";
 
 // The row lock serializes concurrent calls; the second one finds the delivery pending. A single attempt is stored in
 // the delivery's row, so it is moved to a row of `attempts` before the next one.

@@ -146,9 +146,10 @@ function setStreamHead(response: Response): void {
 }
 
 /** Returns the failure form of the envelope. `developer_message` is never null: typed clients decode a string. */
-export function failureBody({ statusCode: code, userMessage, developerMessage, problems }: ApiError): object {
+export function failureBody(error: ApiError): object {
+  const { statusCode: code, userMessage, developerMessage, problems, data } = error;
   const status = { code, is_success: false, user_message: userMessage, developer_message: developerMessage };
-  return { status: problems === undefined ? status : { ...status, errors: problems }, data: null };
+  return { status: problems === undefined ? status : { ...status, errors: problems }, data };
 }
 
 /** Returns the envelope's `extra` of a list (docs/contract.md#requests-and-responses). */

@@ -10,6 +10,8 @@ export class ApiError extends Error {
   readonly headers: Record<string, string>;
   /** Set for a 400: one entry for each invalid field. */
   readonly problems: readonly Problem[] | undefined;
+  /** Value of `data` in the response. */
+  readonly data: object | null;
 
   constructor(
     statusCode: number,
@@ -19,6 +21,7 @@ export class ApiError extends Error {
       developerMessage?: string;
       headers?: Record<string, string>;
       problems?: readonly Problem[];
+      data?: object;
     } = {},
   ) {
     super(userMessage);
@@ -28,6 +31,7 @@ export class ApiError extends Error {
     this.developerMessage = details.developerMessage ?? '';
     this.headers = details.headers ?? {};
     this.problems = details.problems;
+    this.data = details.data ?? null;
   }
 }
 
@@ -134,6 +138,13 @@ export class KeyInUseError extends ConflictError {
     super('The first request with this Idempotency-Key is still running.', {
       'retry-after': String(KEY_RETRY_AFTER_SECONDS),
     });
+  }
+}
+
+/** 410: a cursor cannot be used any more. @param data where to continue */
+export class GoneError extends ApiError {
+  constructor(userMessage: string, data: object) {
+    super(410, 'gone', userMessage, { data });
   }
 }
 

@@ -1,13 +1,10 @@
 // SQL by hand: two statements check the runs that all waiting runners of a process wait for.
 import { column, type Queryable, queryRows } from '@runhook/database';
-import { TooManyRequestsError } from '../http/errors.ts';
+import { PolledWaits, type Waiter, type WaitOptions } from '../http/polled-waits.ts';
 import { CLAIMABLE_SQL } from './run-requests.ts';
 
 /** Interval of the check: the time after which a runner learns of a cancel through another process, at most. */
 const POLL_INTERVAL_MS = 250;
-const WAITS_MAX = 2_000;
-const WAITS_PER_ACCOUNT_MAX = 100;
-const RETRY_AFTER_SECONDS = 5;
 /** Maximum number of runners of an account that one check wakes. */
 const WOKEN_MAX = 20;
 
@@ -16,102 +13,20 @@ export type WaitTarget =
   | { kind: 'request'; accountId: number; jobIds: readonly number[] | null }
   | { kind: 'end'; accountId: number; runId: number };
 
-interface Waiter {
-  target: WaitTarget;
-  wake(isDue: boolean): void;
-}
+type RunWaiter = Waiter<WaitTarget>;
 
-export interface RunWaitsOptions {
-  /** The primary: a replica has a cancel late. */
-  database: Queryable;
-  pollIntervalMs?: number;
-  waitsMax?: { all: number; perAccount: number };
-}
-
-/**
- * Lets runners wait for a run without a connection of the database. Two statements four times a second check what all
- * runners of the process wait for; without any there are none. LISTEN would take a connection, which a pooler in
- * transaction mode does not permit. A woken runner must check again, because another may have been faster.
- */
-export class RunWaits {
-  readonly #options: RunWaitsOptions;
-  readonly #waiters = new Set<Waiter>();
-  #timer: NodeJS.Timeout | undefined;
-  #isPolling = false;
-  #isClosed = false;
-
-  constructor(options: RunWaitsOptions) {
-    this.#options = options;
-  }
-
-  /** Number of waiting runners. */
-  get count(): number {
-    return this.#waiters.size;
-  }
-
-  /**
-   * Resolves with true when there may be what the runner waits for, and with false after `waitMs`, when the signal is
-   * aborted, or when the process stops. Throws a 429 if too many runners wait.
-   */
-  wait(target: WaitTarget, waitMs: number, signal: AbortSignal): Promise<boolean> {
-    this.#requireCapacity(target.accountId);
-    if (this.#isClosed || signal.aborted) return Promise.resolve(false);
-    return new Promise((resolve) => {
-      const end = (isDue: boolean) => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', abort);
-        this.#waiters.delete(waiter);
-        resolve(isDue);
-      };
-      const abort = () => end(false);
-      const timer = setTimeout(end, waitMs, false);
-      const waiter: Waiter = { target, wake: end };
-      signal.addEventListener('abort', abort);
-      this.#waiters.add(waiter);
-      this.#schedule();
+/** Lets runners wait for a run. Two statements four times a second check what all runners of the process wait for. */
+export class RunWaits extends PolledWaits<WaitTarget> {
+  /** @param options `database`: the primary, since a replica has a cancel late */
+  constructor({ database, ...options }: { database: Queryable } & WaitOptions) {
+    super({
+      pollIntervalMs: () => POLL_INTERVAL_MS,
+      // Ends first, and separately: they are found by primary key, however many requests the accounts have.
+      checks: [wakeEnded, wakeForRequests].map(
+        (wakeDue) => (waiters: readonly RunWaiter[]) => wakeDue(database, waiters),
+      ),
+      ...options,
     });
-  }
-
-  /** Checks at once, because this process has just changed something. */
-  notify(accountId: number): void {
-    if ([...this.#waiters].some(({ target }) => target.accountId === accountId)) void this.#poll();
-  }
-
-  /** Ends all waits: the runners ask another process. */
-  close(): void {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-    for (const waiter of [...this.#waiters]) waiter.wake(false);
-  }
-
-  #requireCapacity(accountId: number): void {
-    const { all, perAccount } = this.#options.waitsMax ?? {
-      all: WAITS_MAX,
-      perAccount: WAITS_PER_ACCOUNT_MAX,
-    };
-    const ofAccount = [...this.#waiters].filter(({ target }) => target.accountId === accountId).length;
-    if (this.#waiters.size >= all || ofAccount >= perAccount)
-      throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
-  }
-
-  #schedule(): void {
-    if (this.#timer !== undefined || this.#isClosed) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      void this.#poll();
-    }, this.#options.pollIntervalMs ?? POLL_INTERVAL_MS);
-    this.#timer.unref();
-  }
-
-  async #poll(): Promise<void> {
-    if (this.#isPolling) return;
-    this.#isPolling = true;
-    // Ends first, and separately: they are found by primary key, however many requests the accounts have.
-    // The next check follows an error. The health checks report an unavailable database.
-    for (const wakeDue of [wakeEnded, wakeForRequests])
-      await wakeDue(this.#options.database, [...this.#waiters]).catch(() => undefined);
-    this.#isPolling = false;
-    if (this.#waiters.size > 0) this.#schedule();
   }
 }
 
@@ -123,7 +38,7 @@ const SELECT_ENDED = `
   WHERE r.status NOT IN ('Queued', 'Starting', 'Running')`;
 
 /** Wakes the runners whose runs have ended. */
-async function wakeEnded(database: Queryable, waiters: readonly Waiter[]): Promise<void> {
+async function wakeEnded(database: Queryable, waiters: readonly RunWaiter[]): Promise<void> {
   const ends = waiters.flatMap(({ target, wake }) => (target.kind === 'end' ? [{ ...target, wake }] : []));
   if (ends.length === 0) return;
   const values = [ends.map(({ accountId }) => accountId), ends.map(({ runId }) => runId)];
@@ -142,7 +57,7 @@ const COUNT_CLAIMABLE = `
   GROUP BY q.account_id, q.job_id`;
 
 /** Wakes as many runners as there are runs that they may claim, those that have waited longest first. */
-async function wakeForRequests(database: Queryable, waiters: readonly Waiter[]): Promise<void> {
+async function wakeForRequests(database: Queryable, waiters: readonly RunWaiter[]): Promise<void> {
   const requests = waiters.flatMap(({ target, wake }) =>
     target.kind === 'request' ? [{ ...target, wake }] : [],
   );

@@ -17,7 +17,7 @@ import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { parseBody } from '../http/parse-body.ts';
 import { copiedOptions, newlySetOptions } from './delivery-options.ts';
 import { subscriptionView } from './fields.ts';
-import { requireDispatchersSupport } from './older-dispatchers.ts';
+import { newlyWithoutEndpoint, requireDispatchersSupport } from './older-dispatchers.ts';
 import {
   etagOf,
   requireFreeSubscription,
@@ -52,7 +52,7 @@ export function duplicateSubscriptionEndpoint(deps: {
       const original = await requireSubscription(prisma, request);
       const { name } = parseBody(schema, request.body);
       const options = copiedOptions(original);
-      const setOptions = newlySetOptions(options, null);
+      const setOptions = [...newlySetOptions(options, null), ...newlyWithoutEndpoint(original.clientUrl, null)];
       if (setOptions.length > 0) await requireDispatchersSupport(deliveryQueue, setOptions);
       const hmacSecret = createHmacSecret();
       return await inActorTransaction(prisma, actorOf(request.principal), async (transaction) => {

@@ -24,7 +24,6 @@ import {
   prefixedId,
   requestObject,
   requiredName,
-  requiredText,
   type Schema,
   schemaRef,
   text,
@@ -207,7 +206,7 @@ export const RESPONSE_PROPERTIES: PropertiesOf<StoredView> = {
     uniqueItems: true,
     description: 'The event types, in the order of the request.',
   },
-  client_url: { ...text('URL of the endpoint.'), format: 'uri' },
+  client_url: text('URL of the endpoint; empty for a webhook that has only a feed.'),
   active: { type: 'boolean', description: 'Whether events are delivered.' },
   created_at: microsTime('When it was created.'),
   updated_at: microsTime('When it was last changed by a request.'),
@@ -269,11 +268,10 @@ export const REQUEST_FIELDS = requestObject<SubscriptionFields>(
       description: `Only events of these jobs. Default, and if empty: all jobs of the account. At most ${jobIdsMax} different ids; repeats are dropped. Ids that are not jobs of the account are a 400 that lists them. Digits in a string, as in responses, a single id, and null, which equals an empty list, are accepted as well.`,
     },
     client_url: {
-      ...requiredText(
-        clientUrlCharactersMax,
-        'URL of the endpoint: an absolute http or https URL without credentials. An address in the network of the service is rejected.',
+      ...text(
+        'URL of the endpoint: an absolute http or https URL without credentials, or empty for a webhook that has only a feed. An address in the network of the service is rejected.',
+        { maxLength: clientUrlCharactersMax },
       ),
-      format: 'uri',
       examples: ['https://receiver.example.com/hooks'],
     },
     active: {

@@ -15,3 +15,8 @@ export async function requireDispatchersSupport(
     `A dispatcher of an older release is running, which does not support ${features.join(', ')}. Update all dispatchers, then try again.`,
   );
 }
+
+/** Returns the name of a feature if the request removes the endpoint, to which older dispatchers would send. */
+export function newlyWithoutEndpoint(clientUrl: string, stored: { clientUrl: string } | null): string[] {
+  return clientUrl === '' && stored?.clientUrl !== '' ? ['an empty client_url'] : [];
+}

@@ -31,6 +31,13 @@ export function subscriptionKey({ account, param }: AccountRequest): Subscriptio
   return { accountId: account.id, id };
 }
 
+/** Throws a 409 for a webhook that has only a feed. */
+export function requireEndpoint({ clientUrl }: Pick<SubscriptionWithSecret, 'clientUrl'>): void {
+  if (clientUrl === '') throw new ConflictError(NO_ENDPOINT_MESSAGE);
+}
+
+export const NO_ENDPOINT_MESSAGE = 'The webhook has no endpoint: its events are in its feed.';
+
 /** The same error for a malformed, unknown, deleted or foreign id. */
 export function subscriptionNotFound(): NotFoundError {
   return new NotFoundError('Webhook not found.');

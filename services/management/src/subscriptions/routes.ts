@@ -26,7 +26,7 @@ import { newlySetOptions, optionColumns } from './delivery-options.ts';
 import { duplicateSubscriptionEndpoint } from './duplicate.ts';
 import { INCLUDABLE_FIELDS, subscriptionView } from './fields.ts';
 import { labelFilters } from './label-filters.ts';
-import { requireDispatchersSupport } from './older-dispatchers.ts';
+import { newlyWithoutEndpoint, requireDispatchersSupport } from './older-dispatchers.ts';
 import {
   etagOf,
   requireFreeSubscription,
@@ -87,7 +87,7 @@ async function deriveColumns(
     ...signatureKeyColumns(fields.signature_key, stored, secrets),
     ...options,
   };
-  const newOptions = newlySetOptions(options, stored);
+  const newOptions = [...newlySetOptions(options, stored), ...newlyWithoutEndpoint(fields.client_url, stored)];
   if (newOptions.length > 0) await requireDispatchersSupport(deliveryQueue, newOptions);
   return columns;
 }

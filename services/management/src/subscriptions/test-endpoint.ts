@@ -18,7 +18,7 @@ import type { RecordedResponse } from '../http/idempotency.ts';
 import { InvalidRequestError } from '../http/errors.ts';
 import { oneOf, QueryReader, someOf } from '../http/query-parameters.ts';
 import { decryptCustomHeaders, headerColumns } from './custom-headers.ts';
-import { requireSubscription, SUBSCRIPTION_PATH } from './require-subscription.ts';
+import { requireEndpoint, requireSubscription, SUBSCRIPTION_PATH } from './require-subscription.ts';
 import { type Sample, sendSample } from './sample-delivery.ts';
 import { rotatingSecretOf, type SubscriptionWithSecret, signatureKeyOf } from './statements.ts';
 import { testEvent, testFormat } from './test-message.ts';
@@ -89,6 +89,7 @@ async function storedSample(
   row: SubscriptionWithSecret,
   fields: TestMessageFields,
 ): Promise<Sample> {
+  requireEndpoint(row);
   const signatureKey = signatureKeyOf(row);
   return {
     accountId: account.id,

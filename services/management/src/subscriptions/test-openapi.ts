@@ -27,7 +27,8 @@ import {
   someOfNames,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
-import { BODY_FAILURES, operationResponses, success } from '../http/openapi/responses.ts';
+import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
+import { NO_ENDPOINT_MESSAGE } from './require-subscription.ts';
 import { bodyExample } from '../http/openapi/webhooks.ts';
 import { CUSTOM_HEADERS } from './custom-headers.ts';
 import { OPTION_REQUEST_PROPERTIES } from './delivery-options-openapi.ts';
@@ -60,6 +61,8 @@ const TAGS = ['Webhooks'];
 const OUTCOME =
   'The response has the result of the endpoint, so a failure of the endpoint is a 200 as well. The log of deliveries does not contain the test.';
 
+const NO_ENDPOINT = failureWithReason(409, 'The webhook has only a feed.', NO_ENDPOINT_MESSAGE);
+
 /** Paths of the OpenAPI document; see docs/contract.md#test-endpoint. */
 export const testPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/test': {
@@ -79,7 +82,7 @@ export const testPaths: Paths = {
       description: `For active and inactive webhooks, whatever their event types. ${OUTCOME} ${WEBHOOK_WRITERS}`,
       responses: operationResponses(
         'account',
-        { 200: success(200, 'The result.', schemaRef('Verification'), VERIFICATION_EXAMPLE) },
+        { 200: success(200, 'The result.', schemaRef('Verification'), VERIFICATION_EXAMPLE), 409: NO_ENDPOINT },
         [400],
       ),
     },
@@ -91,7 +94,7 @@ export const testPaths: Paths = {
       requestBody: requestBody('StoredTest', 'What to send.', { event_type: 'job.run.errored', format: 'slack' }),
       responses: operationResponses(
         'account',
-        { 200: success(200, 'The result.', schemaRef('Verification'), STORED_EXAMPLE) },
+        { 200: success(200, 'The result.', schemaRef('Verification'), STORED_EXAMPLE), 409: NO_ENDPOINT },
         BODY_FAILURES,
       ),
     }),
@@ -202,7 +205,12 @@ export const testSchemas: Record<string, Schema> = {
   EndpointTest: requestObject<EndpointTestFields>(
     'An endpoint, and the sample to send to it.',
     {
-      client_url: client_url as Schema,
+      client_url: {
+        ...(client_url as Schema),
+        description: 'URL of the endpoint.',
+        minLength: 1,
+        format: 'uri',
+      },
       ...MESSAGE_FIELDS,
       name: {
         type: ['string', 'null'],

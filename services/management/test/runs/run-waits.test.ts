@@ -16,7 +16,7 @@ function openWaits(claimable: { job_id: string; count: string }[] | Error): { ac
     if (claimable instanceof Error) throw claimable;
     return { rows: claimable.splice(0).map((row) => ({ account_id: '1', ...row })) };
   };
-  waits = new RunWaits({ database: { query } as unknown as Queryable, pollIntervalMs: 1 });
+  waits = new RunWaits({ database: { query } as unknown as Queryable, pollIntervalMs: () => 1 });
   return read;
 }
 

@@ -9,6 +9,7 @@ import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi
 import { serviceStatePaths, serviceStateSchemas } from '../../deliveries/service-state-openapi.ts';
 import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-openapi.ts';
 import { unnotifiedPaths, unnotifiedSchemas } from '../../deliveries/unnotified-openapi.ts';
+import { feedPaths, feedSchemas } from '../../feed/openapi.ts';
 import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
 import { tokenPaths, tokenSchemas } from '../../identity/tokens-openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
@@ -42,6 +43,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...deliverySchemas,
   ...accountLogSchemas,
   ...unnotifiedSchemas,
+  ...feedSchemas,
   ...recoverySchemas,
   ...statisticsSchemas,
   ...incidentSchemas,
@@ -107,6 +109,7 @@ const PATHS: Paths = withV2Status({
   ...accountLogPaths,
   ...unnotifiedPaths,
   ...changesPaths,
+  ...feedPaths,
   ...statisticsPaths,
   ...incidentPaths,
   ...serviceStatePaths,

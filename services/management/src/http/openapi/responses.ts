@@ -259,6 +259,10 @@ export function operationResponses(
   return { ...shared, ...specificResponses };
 }
 
+/** Cursor of the feed. */
+export const CURSOR_EXAMPLE =
+  '5f0e1d2c3b4a59687786950413223140.81273.1795168800.wev_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x';
+
 /** Returns a success response. @param example of `data` */
 export function success(
   code: number,
@@ -271,11 +275,9 @@ export function success(
   const extra = {
     list: { pagination: { total_count: 1, count: 1 }, filters: { offset: 0, limit: 10 } },
     log: { pagination: { count: 1, next_before: null, scanned_until: null }, filters: { limit: 10 } },
+    feed: { pagination: { count: 1, next_after: CURSOR_EXAMPLE, has_more: false }, filters: { limit: 10 } },
   };
-  const body =
-    kind === 'list' || kind === 'log'
-      ? { data: [example], status, extra: extra[kind] }
-      : { data: example, status };
+  const body = isPage(kind) ? { data: [example], status, extra: extra[kind] } : { data: example, status };
   return {
     description,
     content: { 'application/json': { schema: envelope(code, data, kind), example: body } },
@@ -309,37 +311,42 @@ export const envelopeSchemas: Record<string, Schema> = {
     },
   }),
 
-  Failure: responseObject<{ status: object; data: null }>('The response to a call that failed.', {
-    status: responseObject<{
-      code: number;
-      is_success: boolean;
-      user_message: string;
-      developer_message: string;
-      errors?: Problem[];
-    }>(
-      'The error.',
-      {
-        code: { type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status.' },
-        is_success: { type: 'boolean', const: false, description: 'Always false.' },
-        user_message: text('A sentence for people.', { minLength: 1 }),
-        developer_message: text(
-          'Details for developers, for example one line per invalid field. May be empty.',
-        ),
-        errors: {
-          type: 'array',
-          items: schemaRef('FieldError'),
-          minItems: 1,
-          description: 'Only for a 400: an entry for each invalid field.',
-        },
+  FailureStatus: responseObject<{
+    code: number;
+    is_success: boolean;
+    user_message: string;
+    developer_message: string;
+    errors?: Problem[];
+  }>(
+    'The error.',
+    {
+      code: { type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status.' },
+      is_success: { type: 'boolean', const: false, description: 'Always false.' },
+      user_message: text('A sentence for people.', { minLength: 1 }),
+      developer_message: text(
+        'Details for developers, for example one line per invalid field. May be empty.',
+      ),
+      errors: {
+        type: 'array',
+        items: schemaRef('FieldError'),
+        minItems: 1,
+        description: 'Only for a 400: an entry for each invalid field.',
       },
-      ['errors'],
-    ),
+    },
+    ['errors'],
+  ),
+
+  Failure: responseObject<{ status: object; data: null }>('The response to a call that failed.', {
+    status: schemaRef('FailureStatus'),
     data: { type: 'null', description: 'No data.' },
   }),
 };
 
-/** `log` is a list with a cursor instead of an offset. */
-type EnvelopeKind = 'single' | 'list' | 'log' | 'deleted';
+/** Schemas of the `extra` of lists. `log` and `feed` have a cursor instead of an offset. */
+const PAGE_EXTRAS = { list: 'PageExtra', log: 'LogPageExtra', feed: 'FeedExtra' } as const;
+type EnvelopeKind = keyof typeof PAGE_EXTRAS | 'single' | 'deleted';
+
+const isPage = (kind: EnvelopeKind): kind is keyof typeof PAGE_EXTRAS => kind in PAGE_EXTRAS;
 
 /** Returns the schema of a success response: `data` in its envelope. Lists add the `extra` of a page. */
 function envelope(code: number, data: Schema, kind: EnvelopeKind = 'single'): Schema {
@@ -351,11 +358,11 @@ function envelope(code: number, data: Schema, kind: EnvelopeKind = 'single'): Sc
           is_success: { type: 'boolean', const: true, description: 'It was deleted.' },
         })
       : responseObject<{ code: number }>('The result.', { code: statusCode });
-  return kind === 'list' || kind === 'log'
+  return isPage(kind)
     ? responseObject<{ data: unknown[]; status: object; extra: object }>('A page of a list.', {
         data: { type: 'array', items: data, description: 'The page.' },
         status,
-        extra: schemaRef(kind === 'list' ? 'PageExtra' : 'LogPageExtra'),
+        extra: schemaRef(PAGE_EXTRAS[kind]),
       })
     : responseObject<{ data: object; status: object }>('The envelope.', { data, status });
 }
