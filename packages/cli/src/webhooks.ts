@@ -11,6 +11,7 @@ import {
   UsageError,
 } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
+import { recover } from './recover.ts';
 import { formatOptions, parseLabel } from './webhook-options.ts';
 import {
   type EventType,
@@ -216,6 +217,6 @@ const remove: Command<ConnectionOptions & { yes?: true }> = {
 
 export const webhooksGroup: CommandGroup = {
   name: 'webhooks',
-  summary: 'list, get, create, update, duplicate, test, rotate-secret, rotate-signature-key, delete',
-  commands: [list, get, create, update, duplicate, test, rotate, rotateKey, remove] as Command[],
+  summary: 'list, get, create, update, duplicate, test, recover, rotate-secret, rotate-signature-key, delete',
+  commands: [list, get, create, update, duplicate, test, recover, rotate, rotateKey, remove] as Command[],
 };

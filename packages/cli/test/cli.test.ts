@@ -39,6 +39,7 @@ describe('--help', () => {
     'webhooks update',
     'webhooks duplicate',
     'webhooks test',
+    'webhooks recover',
     'webhooks rotate-secret',
     'webhooks rotate-signature-key',
     'webhooks delete',
@@ -201,7 +202,7 @@ test('names of commands, options and their values are completed, also by the scr
   const complete = async (...args: string[]) =>
     (await run(['__complete', ...args])).stdout.trim().split('\n');
   expect(await complete('web')).toEqual(['webhooks']);
-  expect(await complete('webhooks', 'r')).toEqual(['rotate-secret', 'rotate-signature-key']);
+  expect(await complete('webhooks', 'r')).toEqual(['recover', 'rotate-secret', 'rotate-signature-key']);
   expect(await complete('deliveries', 'list', '--status', 'f')).toEqual(['failed']);
   expect(await complete('listen', '--webhook', 'l')).toEqual(['']);
   expect(await complete('listen', '--webhook', 'listen', '--fo')).toEqual(['--forward']);

@@ -20,6 +20,19 @@ export {
   type StoredEventData,
   storedEventData,
 } from './event-data.ts';
+export {
+  EVENT_INCLUSIONS,
+  type EventCursor,
+  type EventInclusion,
+  type EventState,
+  type EventsToRecoverPage,
+  type EventsToRecoverQuery,
+  type EventToRecover,
+  FIRST_EVENT,
+  loadEventsToRecover,
+  sentEventTypes,
+  statesToRecover,
+} from './events-to-recover.ts';
 export { MIGRATION_NAMES } from './generated/migrations.ts';
 export {
   addMembership,

@@ -21,6 +21,7 @@ const REPEATED = [
   'maintenance/lost-queue',
   'maintenance/reconcile',
   'maintenance/recover',
+  'maintenance/recover-events',
   'message-steps',
   'wrong-clock',
 ];

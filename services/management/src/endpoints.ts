@@ -261,7 +261,7 @@ export function createEndpoints(
       logger,
       enqueueTimeoutMs: timeouts.queueMs,
     }),
-    ...recoveryEndpoints({ prisma }),
+    ...recoveryEndpoints({ prisma, pool, deliveryQueue }),
     statisticsEndpoint({ prisma, reads }),
     ratesEndpoint({ prisma, reads }),
     incidentsEndpoint({ prisma, reads }),

@@ -16,6 +16,7 @@ import {
 } from '@runhook/testing';
 import { accountLogEndpoints } from '../src/deliveries/account-log-routes.ts';
 import { insertRecovery } from '../src/deliveries/begin-recovery.ts';
+import { countDeliveries, countEvents } from '../src/deliveries/count-recovery.ts';
 import { type DeliveryKey, findDelivery, listAttempts } from '../src/deliveries/delivery.ts';
 import { countHours } from '../src/deliveries/hourly-counts.ts';
 import { readEvidence } from '../src/deliveries/incident-evidence.ts';
@@ -53,6 +54,7 @@ const EVENT_PATH_STATEMENTS = [
 const READS_OF_THE_LOG = [
   'deliveries/account-counts.ts',
   'deliveries/account-log.ts',
+  'deliveries/count-recovery.ts',
   'deliveries/histogram.ts',
   'deliveries/hourly-counts.ts',
   'deliveries/incident-evidence.ts',
@@ -186,6 +188,8 @@ const requestEndpoint = (path: string, query: Record<string, string> = {}) =>
     query,
   } as never);
 
+const RECOVERY_WINDOW = { since: '1700000000000000', until: '32503680000000000' };
+
 /** Reads of old and current times, so that several days are read. */
 const READS: [name: string, run: () => Promise<unknown>][] = [
   ['the deliveries of a webhook', () => requestEndpoint('/:webhook_id/deliveries')],
@@ -217,6 +221,18 @@ const READS: [name: string, run: () => Promise<unknown>][] = [
       countHours(pool, {
         ...{ accountId, subscriptionId, eventType: null, byEventType: true },
         ...{ status: 'not delivered', since: null, until: null },
+      }),
+  ],
+  [
+    'the deliveries of a recovery',
+    () => countDeliveries(pool, { accountId, subscriptionId }, RECOVERY_WINDOW, 'failed'),
+  ],
+  [
+    'the events of a recovery',
+    () =>
+      countEvents(pool, {
+        ...{ accountId, subscriptionId, window: RECOVERY_WINDOW, include: 'all', again: false },
+        selection: { active: true, eventTypes: ['job.run.completed'], jobIds: new Set(), filters: null },
       }),
   ],
   [

@@ -19,6 +19,8 @@ const BY_HAND: Record<string, string> = {
     'reads the log of all webhooks of an account through the index of each, in segments of bounded size.',
   'deliveries/begin-recovery.ts':
     'counts the deliveries and inserts the recovery in one statement, with a window exact to the microsecond.',
+  'deliveries/count-recovery.ts':
+    'counts deliveries and events of a window that is exact to the microsecond, page by page.',
   'deliveries/operator-actions.ts':
     'finds a delivery of the log by its id alone, and cancels it only if it is pending.',
   'deliveries/change-history.ts':

@@ -1,4 +1,4 @@
-import { type Client, RunhookError } from '@runhook/client';
+import { type Client, RunhookError, type Schemas } from '@runhook/client';
 import { EVENT_TYPES } from '@runhook/contract';
 import { z } from 'zod';
 import { CliError, timeText } from '../command.ts';
@@ -70,29 +70,49 @@ const redeliver = defineTool({
 
 const recover = defineTool({
   name: 'recover',
-  title: 'Send all failed deliveries of a time again',
+  title: 'Send the failed or unsent events of a time',
   description:
-    'Sends the failed deliveries of a webhook that were created in a time window again, some fifty a second. Changes: the endpoint receives all of these events once more; the recovery runs after the call has returned.',
+    'Sends the failed deliveries of a webhook that were created in a time window again, some fifty a second, or events that it did not get, such as those from when it was inactive. Changes: the endpoint receives all of these events; the recovery runs after the call has returned. With dry_run, only counts them.',
   input: {
     webhook: inputs.webhook,
-    since: z.string().describe('Start of the window: ISO 8601 with a time zone.'),
+    since: z
+      .string()
+      .optional()
+      .describe(
+        'Start of the window: ISO 8601 with a time zone. Default of a dry run: the last time for which the webhook was inactive.',
+      ),
     until: z.string().optional().describe('End of the window (exclusive); default: now.'),
-    status: z.enum(['failed', 'cancelled']).default('failed').describe('State of the deliveries.'),
+    status: z
+      .enum(['failed', 'cancelled'])
+      .optional()
+      .describe('State of the deliveries; default: failed. Excludes include.'),
+    include: z
+      .enum(['failed', 'unsent', 'all'])
+      .optional()
+      .describe('unsent: events without a delivery or attempt; all: these and the failed ones.'),
+    dry_run: z.boolean().optional().describe('Count what would be sent, and start nothing.'),
   },
   annotations: SENDS,
-  async run(client, { webhook, since, until, status }) {
+  async run(client, { webhook, ...fields }) {
     const { id } = await resolveWebhook(client, webhook);
-    const body = { since, status, ...(until !== undefined && { until }) };
-    const recovery = await client.post(`${WEBHOOK_PATH}/recover`, { path: { webhook_id: id }, body });
-    return {
-      recovery_id: recovery.id,
-      status: recovery.status,
-      deliveries: recovery.total_count,
-      since: timeText(recovery.since),
-      until: timeText(recovery.until),
-    };
+    const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+    const body: Schemas['RecoveryRequest'] = Object.fromEntries(given);
+    const result = await client.post(`${WEBHOOK_PATH}/recover`, { path: { webhook_id: id }, body });
+    const window = { since: timeOrNull(result.since), until: timeOrNull(result.until) };
+    const deliveries = result.total_count;
+    if ('dry_run' in result)
+      return {
+        dry_run: true,
+        deliveries,
+        is_limited: result.count_limited,
+        counts: result.counts,
+        ...window,
+      };
+    return { recovery_id: result.id, status: result.status, deliveries, ...window };
   },
 });
+
+const timeOrNull = (time: string | null) => (time === null ? null : timeText(time));
 
 const text = (description: string) => z.string().min(1).optional().describe(description);
 

@@ -1,5 +1,6 @@
 import { attemptsLeft, type Deployment, type Plan } from '@runhook/contract';
 import {
+  type EventInclusion,
   inTransaction,
   isPermanentRejection,
   type Pool,
@@ -12,9 +13,10 @@ import type { DeliveryQueue } from '@runhook/queue';
 import { undeliverableReason } from '../policy/next-step.ts';
 import type { RetryPolicy } from '../policy/outcome.ts';
 import type { Quarantine } from '../record/quarantine.ts';
+import { beginEventsPage, type StartedDelivery } from './recover-events.ts';
 
 export interface RecoveryPassResult {
-  /** Number of deliveries that were queued again. */
+  /** Number of deliveries that were queued, most of them again. */
   queuedDeliveries: number;
   /** Number of recoveries that ended because nothing may be sent, or PostgreSQL rejected a page. */
   cancelledRecoveries: number;
@@ -128,7 +130,10 @@ interface RunningRecovery {
   deployment: Deployment;
   accountId: string;
   subscriptionId: string;
-  status: string;
+  /** Status of its deliveries; null for a recovery of events. */
+  status: string | null;
+  include: EventInclusion | null;
+  again: boolean;
   since: string;
   until: string;
   createdAt: string;
@@ -137,15 +142,17 @@ interface RunningRecovery {
   afterId: string;
 }
 
-// Not joined with the deliveries, which may be distributed over servers, while recoveries are not.
+// Not joined with the deliveries, which may be distributed over servers, while recoveries are not. A recovery of events
+// adds deliveries, so it waits while its lane is full.
 const RUNNING = `
   SELECT r.id, s.active, s.client_url AS "clientUrl", s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment,
     s.account_id AS "accountId", r.subscription_id AS "subscriptionId", r.delivery_status AS status,
-    r.since::text, r.until::text, r.created_at::text AS "createdAt",
+    r.include, r.again, r.since::text, r.until::text, r.created_at::text AS "createdAt",
     coalesce(r.after_day, '-infinity')::text AS "afterDay",
     coalesce(r.after_created_at, '-infinity')::text AS "afterCreatedAt", coalesce(r.after_id, '') AS "afterId"
   FROM recoveries r JOIN subscriptions s ON s.id = r.subscription_id JOIN accounts a ON a.id = s.account_id
   WHERE r.status = 'running'
+    AND (r.include IS NULL OR s.lane_full_since IS NULL OR NOT s.active OR s.deleted_at IS NOT NULL)
   ORDER BY r.created_at, r.id
   LIMIT $1 FOR UPDATE OF r`;
 
@@ -156,14 +163,6 @@ async function runningRecoveries(database: Queryable, limit: number): Promise<Ru
     [limit],
     'running-recoveries',
   );
-}
-
-/** A delivery whose manual cycle a recovery has started, for the queue. */
-export interface StartedDelivery {
-  id: string;
-  /** Digits. */
-  accountId: string;
-  cycle: number;
 }
 
 // The window bounds the index scan, which starts at the position where the last page ended. A delivery that a manual
@@ -212,15 +211,33 @@ const STORE_PROGRESS = `
     status = CASE WHEN $6 THEN 'done' ELSE status END, completed_at = CASE WHEN $6 THEN clock_timestamp() END
   WHERE id = $1`;
 
-/**
- * Starts a manual cycle for the next deliveries of a recovery, as a manual redelivery does, and stores the position. A
- * page that is not full ends the recovery.
- */
+/** Starts the next deliveries of a recovery and stores the position, in one transaction. The last page ends it. */
 async function beginRecoveryPage(
   transaction: Queryable,
   recovery: RunningRecovery,
   pageSize: number,
 ): Promise<StartedDelivery[]> {
+  const { include } = recovery;
+  const { deliveries, end, isLast } =
+    include === null
+      ? await beginDeliveriesPage(transaction, recovery, pageSize)
+      : await beginEventsPage(transaction, { ...recovery, include }, pageSize);
+  const position = [end?.day ?? null, end?.createdAt ?? null, end?.id ?? null];
+  await runStatement(
+    transaction,
+    STORE_PROGRESS,
+    [recovery.id, deliveries.length, ...position, isLast],
+    'store-recovery-progress',
+  );
+  return deliveries;
+}
+
+/** Starts a manual cycle for the next deliveries, as a manual redelivery does. A page that is not full is the last one. */
+async function beginDeliveriesPage(
+  transaction: Queryable,
+  recovery: RunningRecovery,
+  pageSize: number,
+): Promise<{ deliveries: StartedDelivery[]; end: PageRow | null; isLast: boolean }> {
   const { accountId, subscriptionId, status, since, until, createdAt } = recovery;
   const { id: recoveryId, afterDay, afterCreatedAt, afterId } = recovery;
   const page = await runStatement<PageRow>(
@@ -235,15 +252,7 @@ async function beginRecoveryPage(
   const deliveries = page.flatMap(({ id, accountId, cycle }) =>
     accountId === null || cycle === null ? [] : [{ id, accountId, cycle }],
   );
-  const last = page.at(-1);
-  const end = [last?.day ?? null, last?.createdAt ?? null, last?.id ?? null];
-  await runStatement(
-    transaction,
-    STORE_PROGRESS,
-    [recoveryId, deliveries.length, ...end, page.length < pageSize],
-    'store-recovery-progress',
-  );
-  return deliveries;
+  return { deliveries, end: page.at(-1) ?? null, isLast: page.length < pageSize };
 }
 
 const CANCEL_RECOVERY = `

@@ -63,7 +63,14 @@ const HOT_STATEMENTS: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDa
   'claim-deferred': { events: 1, deliveries: 1, anyDay: true },
   'count-deferred': { deliveries: 1, anyDay: true },
   'begin-recovery-page': { deliveries: 1, anyDay: true },
+  'events-to-recover': { events: 1, anyDay: true },
+  'deliveries-to-recover': { deliveries: 1 },
+  'insert-recovered-deliveries': {},
+  'begin-recovered-cycles': { deliveries: 1 },
 };
+
+/** Statements of packages/database that the dispatcher runs on the log. */
+const SHARED_STATEMENTS = new URL('../../../../packages/database/src/events-to-recover.ts', import.meta.url);
 
 /** Statements over all accounts that search due or old rows a few times a minute, or serve a job of the previous release. */
 const ALL_ACCOUNTS = [
@@ -201,6 +208,7 @@ async function runHotStatements(): Promise<void> {
     { event: other.newEvent(), version: await versionOf(other) },
   ];
   await loadEventStates(pool, planned);
+  await commitResults(pool, [{ event: other.newEvent(), version: null, deliveries: [] }]);
   await commitResults(pool, [{ ...rowsOf(one), version: await versionOf(one), isPartial: true }]);
   const [first, second] = await commit();
   await loadDeliveries(pool, [keyOf(first), keyOf(second)]);
@@ -231,6 +239,11 @@ async function runHotStatements(): Promise<void> {
     `INSERT INTO recoveries (id, subscription_id, status, since, until, delivery_status, total_count)
      VALUES ($1, $2, 'running', now() - interval '3 hours', now(), 'failed', 1)`,
     [createId('recovery'), one.subscriptionId],
+  );
+  await database.pool.query(
+    `INSERT INTO recoveries (id, subscription_id, status, since, until, include, total_count)
+     VALUES ($1, $2, 'running', now() - interval '3 hours', now(), 'all', 1)`,
+    [createId('recovery'), other.subscriptionId],
   );
   await recover({ pool, deliveries: queue, retryPolicy, quarantine });
 }
@@ -294,8 +307,11 @@ describe('on a log that is partitioned by account', () => {
     const run = new Set(opened.map(({ statement }) => statement));
     expect([...run].filter((name) => !listed.has(name))).toEqual([]);
     const named = new Set<string>();
-    for (const path of readdirSync(source, { recursive: true, encoding: 'utf8' })) {
-      const text = path.endsWith('.ts') ? readFileSync(new URL(path, source), 'utf8') : '';
+    const paths = readdirSync(source, { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts'))
+      .map((path) => new URL(path, source));
+    for (const path of [...paths, SHARED_STATEMENTS]) {
+      const text = readFileSync(path, 'utf8');
       if (!/\b(FROM|UPDATE|INTO|JOIN) (events|deliveries|attempts)\b/.test(text)) continue;
       for (const [, name = ''] of text.matchAll(/(?:[\])\w],|\? )\s+'([a-z]+(?:-[a-z]+)+)',?\s*[)\]]/g))
         named.add(name);

@@ -1,7 +1,7 @@
-import { createId, isId, type Problem, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
-import { parseStored } from '@runhook/database';
+import { createId, isId } from '@runhook/contract';
+import type { Pool } from '@runhook/database';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
-import Joi from 'joi';
+import type { DeliveryQueue } from '@runhook/queue';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -11,10 +11,20 @@ import {
 import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
-import { microsFromText, QueryReader, TIMESTAMP_PROBLEM } from '../http/query-parameters.ts';
+import { QueryReader } from '../http/query-parameters.ts';
+import { requireDispatchersSupport } from '../subscriptions/older-dispatchers.ts';
 import { requireEndpoint, requireSubscription } from '../subscriptions/require-subscription.ts';
-import { insertRecovery } from './begin-recovery.ts';
-import { DELIVERY_STATUSES, type DeliveryStatus } from './delivery.ts';
+import { insertEventRecovery, insertRecovery, type RecoveryKey } from './begin-recovery.ts';
+import { readWindowEnd } from './count-recovery.ts';
+import { countRecovery, previewRecovery } from './preview-recovery.ts';
+import { parseRecoveryRequest } from './recovery-request.ts';
+import {
+  NO_OUTCOME,
+  RECOVERY_FIELDS,
+  type RecoveryRow,
+  readOutcomes,
+  recoveryView,
+} from './recovery-view.ts';
 import { RECOVER_PATH, RECOVERIES_PATH, RECOVERY_PATH } from './routes.ts';
 
 const INACTIVE_MESSAGE = 'The webhook is inactive: activate it to recover its deliveries.';
@@ -22,8 +32,14 @@ const CHANGING_MESSAGE = 'The webhook or a recovery of it has just changed: try 
 /** A conflicting recovery may end between the insert and the read, so both are retried. */
 const TRIES_MAX = 3;
 
+interface RecoverDependencies {
+  prisma: PrismaClient;
+  pool: Pool;
+  deliveryQueue: Pick<DeliveryQueue, 'hasOlderDispatcher'>;
+}
+
 /** Endpoints of recoveries (docs/contract.md#recovery). */
-export function recoveryEndpoints(deps: { prisma: PrismaClient }): AccountEndpoint[] {
+export function recoveryEndpoints(deps: RecoverDependencies): AccountEndpoint[] {
   return [
     recoverEndpoint(deps),
     listRecoveriesEndpoint(deps),
@@ -33,53 +49,79 @@ export function recoveryEndpoints(deps: { prisma: PrismaClient }): AccountEndpoi
 }
 
 /**
- * Starts a recovery. The response has the number of matching deliveries, the dispatcher redelivers them at a limited
- * rate, and {@link getRecoveryEndpoint} reports the progress.
+ * Starts a recovery, or counts what it would send. The response has the number of matching deliveries, the dispatcher
+ * sends them at a limited rate, and {@link getRecoveryEndpoint} reports the progress.
  */
-function recoverEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
+function recoverEndpoint({ prisma, pool, deliveryQueue }: RecoverDependencies): AccountEndpoint {
   return {
     method: 'POST',
     path: RECOVER_PATH,
     access: WRITE_WEBHOOKS,
+    isSlowRead: true,
     async handle(request) {
       const subscription = await requireSubscription(prisma, request);
       const { fields, problems } = parseRecoveryRequest(request.body);
       if (problems) throw new InvalidRequestError(problems);
-      if (!subscription.active) throw new ConflictError(INACTIVE_MESSAGE);
       requireEndpoint(subscription);
-      return await startRecovery(prisma, request, subscription.id, fields);
+      const { since, until, selection, isDryRun } = fields;
+      const key = { accountId: request.account.id, subscription };
+      if (isDryRun || since === null) {
+        const data = await previewRecovery({ prisma, pool }, key, fields);
+        return await inPrismaTransaction(prisma, (transaction) =>
+          request.recorder.recordWithPrisma(transaction, { code: 200, data }),
+        );
+      }
+      if (!subscription.active) throw new ConflictError(INACTIVE_MESSAGE);
+      const { id: subscriptionId } = subscription;
+      if (selection.include === null) {
+        const recovery = { since, until: until ?? null, deliveryStatus: selection.status };
+        return await startRecovery(prisma, request, subscriptionId, (transaction, recoveryKey) =>
+          insertRecovery(transaction, { ...recoveryKey, ...recovery }),
+        );
+      }
+      await requireDispatchersSupport(deliveryQueue, ['include']);
+      // Before the count, which may take seconds.
+      await requireNoRunningRecovery(prisma, subscriptionId);
+      const window = { since, until: await readWindowEnd(pool, until) };
+      const { totalCount, isLimited: countLimited } = await countRecovery(pool, key, window, selection);
+      const { include, again } = selection;
+      const recovery = { ...window, include, again, totalCount, countLimited };
+      return await startRecovery(prisma, request, subscriptionId, (transaction, recoveryKey) =>
+        insertEventRecovery(transaction, { ...recoveryKey, ...recovery }),
+      );
     },
   };
 }
 
+/** Inserts a recovery unless the subscription has a running one, or was deactivated. */
 async function startRecovery(
   prisma: PrismaClient,
   { account, recorder }: { account: AccountRequest['account']; recorder: ResponseRecorder },
   subscriptionId: string,
-  { since, until, status }: RecoveryRequest,
+  insert: (transaction: Prisma.TransactionClient, key: RecoveryKey) => Promise<boolean>,
 ): Promise<RecordedResponse> {
-  const recovery = {
-    accountId: account.id,
-    subscriptionId,
-    since,
-    until: until ?? null,
-    deliveryStatus: status,
-  };
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const response = await inPrismaTransaction(prisma, async (transaction) => {
       const id = createId('recovery');
-      if (!(await insertRecovery(transaction, { id, ...recovery }))) return null;
+      if (!(await insert(transaction, { id, accountId: account.id, subscriptionId }))) return null;
       const row = await transaction.recovery.findUniqueOrThrow({ where: { id }, select: RECOVERY_FIELDS });
       return await recorder.recordWithPrisma(transaction, { code: 202, data: recoveryView(row, NO_OUTCOME) });
     });
     if (response) return response;
-    const running = await findRunningRecovery(prisma, subscriptionId);
-    if (running) throw new ConflictError(`The recovery ${running} of this webhook is still running.`);
+    await requireNoRunningRecovery(prisma, subscriptionId);
   }
   throw new ConflictError(CHANGING_MESSAGE);
 }
 
-function listRecoveriesEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
+async function requireNoRunningRecovery(prisma: PrismaClient, subscriptionId: string): Promise<void> {
+  const running = await prisma.recovery.findFirst({
+    where: { subscriptionId, status: 'running' },
+    select: { id: true },
+  });
+  if (running) throw new ConflictError(`The recovery ${running.id} of this webhook is still running.`);
+}
+
+function listRecoveriesEndpoint({ prisma }: Pick<RecoverDependencies, 'prisma'>): AccountEndpoint {
   return {
     method: 'GET',
     path: RECOVERIES_PATH,
@@ -145,135 +187,6 @@ function getRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpo
       return { code: 200, data: recoveryView(row, outcomes.get(row.id)) };
     },
   };
-}
-
-/** Statuses of deliveries that a recovery may redeliver. */
-export const RECOVERABLE_STATUSES = ['failed', 'cancelled'] as const;
-export type RecoverableStatus = (typeof RECOVERABLE_STATUSES)[number];
-
-export const RECOVERY_STATUSES = ['running', 'done', 'cancelled'] as const;
-export type RecoveryStatus = (typeof RECOVERY_STATUSES)[number];
-
-export type RecoveryOutcome = Record<DeliveryStatus, number>;
-
-/** A recovery as the API returns it; times are microseconds since the epoch, as digits. */
-export interface RecoveryView {
-  id: string;
-  subscription_id: string;
-  status: RecoveryStatus;
-  /** Reason of the cancellation. */
-  reason: string | null;
-  /** Earliest creation of its deliveries, inclusive. */
-  since: string;
-  /** Latest creation of its deliveries, exclusive. */
-  until: string;
-  delivery_status: RecoverableStatus;
-  /** Number of deliveries that matched when it was created. */
-  total_count: number;
-  /** Number of redelivered deliveries; ends below `total_count` if other calls redelivered some of them. */
-  recovered_count: number;
-  /** Number of them by current status, without those that were redelivered again since. */
-  outcome: RecoveryOutcome;
-  created_at: string;
-  completed_at: string | null;
-}
-
-/** Body of `POST …/recover`, its times as microseconds since the epoch in digits. */
-export interface RecoveryRequest {
-  since: string;
-  /** The time of the call when omitted. */
-  until?: string;
-  status: RecoverableStatus;
-}
-
-const timestamp = Joi.any().custom((value: unknown, helpers) => {
-  const micros = typeof value === 'string' ? microsFromText(value) : null;
-  return micros ?? helpers.message({ custom: `{{#label}} ${TIMESTAMP_PROBLEM}` });
-});
-
-const schema = Joi.object<RecoveryRequest>({
-  since: timestamp.required(),
-  until: timestamp.empty(null),
-  status: Joi.any()
-    .empty(null)
-    .valid(...RECOVERABLE_STATUSES)
-    .default('failed'),
-});
-
-function parseRecoveryRequest(
-  body: unknown,
-): { fields: RecoveryRequest; problems?: never } | { fields?: never; problems: Problem[] } {
-  const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
-  if (error) return { problems: toProblems(error, 'body') };
-  if (value.until !== undefined && BigInt(value.until) <= BigInt(value.since))
-    return { problems: [{ field: 'until', message: 'until must be later than since' }] };
-  return { fields: value };
-}
-
-const RECOVERY_FIELDS = {
-  id: true,
-  subscriptionId: true,
-  status: true,
-  reason: true,
-  sinceMicros: true,
-  untilMicros: true,
-  deliveryStatus: true,
-  totalCount: true,
-  recoveredCount: true,
-  createdAtMicros: true,
-  completedAtMicros: true,
-} satisfies Prisma.RecoverySelect;
-
-type RecoveryRow = Prisma.RecoveryGetPayload<{ select: typeof RECOVERY_FIELDS }>;
-
-const NO_OUTCOME: RecoveryOutcome = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
-
-/** Returns the outcomes by recovery. */
-async function readOutcomes(
-  prisma: Pick<PrismaClient, 'delivery'>,
-  { id: accountId }: AccountRequest['account'],
-  rows: readonly RecoveryRow[],
-): Promise<Map<string, RecoveryOutcome>> {
-  const counts = await prisma.delivery.groupBy({
-    by: ['recoveryId', 'status'],
-    where: { accountId: BigInt(accountId), recoveryId: { in: rows.map(({ id }) => id) } },
-    _count: true,
-  });
-  const outcomes = new Map<string, RecoveryOutcome>();
-  for (const { recoveryId, status, _count } of counts) {
-    const id = recoveryId ?? '';
-    outcomes.set(id, {
-      ...(outcomes.get(id) ?? NO_OUTCOME),
-      [parseStored(DELIVERY_STATUSES, status)]: _count,
-    });
-  }
-  return outcomes;
-}
-
-function recoveryView(row: RecoveryRow, outcome: RecoveryOutcome = NO_OUTCOME): RecoveryView {
-  return {
-    id: row.id,
-    subscription_id: row.subscriptionId,
-    status: parseStored(RECOVERY_STATUSES, row.status),
-    reason: row.reason,
-    since: String(row.sinceMicros),
-    until: String(row.untilMicros),
-    delivery_status: parseStored(RECOVERABLE_STATUSES, row.deliveryStatus),
-    total_count: row.totalCount,
-    recovered_count: row.recoveredCount,
-    outcome,
-    created_at: String(row.createdAtMicros),
-    completed_at: row.completedAtMicros === null ? null : String(row.completedAtMicros),
-  };
-}
-
-/** Returns the id of the subscription's running recovery, or null. */
-async function findRunningRecovery(prisma: PrismaClient, subscriptionId: string): Promise<string | null> {
-  const running = await prisma.recovery.findFirst({
-    where: { subscriptionId, status: 'running' },
-    select: { id: true },
-  });
-  return running?.id ?? null;
 }
 
 /** Returns the recovery that the path names, if it belongs to the subscription in the path. */

@@ -41,11 +41,16 @@ export interface DeliveryFields {
   webhookName?: string;
 }
 
-/** Inserts an event and its delivery into the log as the dispatcher would write them. */
-export async function insertDelivery(
+export type EventFields = Pick<
+  DeliveryFields,
+  'accountId' | 'eventType' | 'jobName' | 'runId' | 'eventTime' | 'createdAt'
+>;
+
+/** Inserts an event that is dispatched. It is recorded at the creation of its delivery. */
+export async function insertEvent(
   { pool }: Database,
-  fields: DeliveryFields,
-): Promise<{ id: string; day: string; event: JobRunEvent }> {
+  fields: EventFields,
+): Promise<{ day: string; event: JobRunEvent }> {
   const { eventTime = new Date(), eventType = 'job.run.completed', runId = 12345 } = fields;
   const eventId = createId('event', eventTime.getTime());
   const sample = sampleEvent('job.run.completed', { accountId: fields.accountId, eventId, now: eventTime });
@@ -53,11 +58,26 @@ export async function insertDelivery(
   const event = { ...sample, eventType, data } as JobRunEvent;
   const day = idDay('event', eventId);
   await pool.query(
-    'INSERT INTO events (day, id, account_id, event_type, "timestamp", data) VALUES ($1, $2, $3, $4, $5, $6)',
-    [day, eventId, fields.accountId, eventType, event.timestamp, storedEventData(event)],
+    `INSERT INTO events (day, id, account_id, event_type, "timestamp", data, created_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+    [
+      ...[day, eventId, fields.accountId, eventType, event.timestamp, storedEventData(event)],
+      fields.createdAt ?? eventTime.toISOString(),
+    ],
   );
+  return { day, event };
+}
+
+/** Inserts an event and its delivery into the log as the dispatcher would write them. */
+export async function insertDelivery(
+  database: Database,
+  fields: DeliveryFields,
+): Promise<{ id: string; day: string; event: JobRunEvent }> {
+  const { day, event } = await insertEvent(database, fields);
+  const { eventId, eventType, data } = event;
+  const { eventTime = new Date() } = fields;
   const id = deliveryIdFor(eventId, fields.subscriptionId);
-  await pool.query(
+  await database.pool.query(
     `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
        status, reason, attempt_count, http_status_code, error_code, duration_ms, created_at, completed_at, next_attempt_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
@@ -69,7 +89,7 @@ export async function insertDelivery(
       eventId,
       eventType,
       data.jobId,
-      runId,
+      data.runId,
       fields.webhookName ?? 'The name at that time',
       fields.status ?? 'failed',
       fields.reason ?? null,

@@ -1,0 +1,44 @@
+import type { Prisma, PrismaClient } from '@runhook/database/prisma';
+
+/** Time for which a subscription was inactive; microseconds since the epoch, as digits. */
+export interface InactiveInterval {
+  since: string;
+  /** Undefined while the subscription is inactive. */
+  until: string | undefined;
+}
+
+export interface InactiveSubscription {
+  id: string;
+  accountId: bigint;
+  active: boolean;
+  createdAtMicros: bigint;
+}
+
+/** Entries of the audit log after which a subscription may have been active or inactive. */
+const SWITCHES: Prisma.AuditEntryWhereInput[] = [
+  { action: 'webhook.created' },
+  { action: 'webhook.deactivated' },
+  { action: 'webhook.changed', details: { path: ['changed'], array_contains: 'active' } },
+];
+
+/**
+ * Returns the last time for which a subscription was inactive, by the audit log; null if it was always active. Each entry
+ * that changes `active` is the opposite of the previous one, and the last one led to the current state.
+ */
+export async function lastInactiveInterval(
+  prisma: Pick<PrismaClient, 'auditEntry'>,
+  { id, accountId, active, createdAtMicros }: InactiveSubscription,
+): Promise<InactiveInterval | null> {
+  const entries = await prisma.auditEntry.findMany({
+    where: { accountId, targetKind: 'webhook', targetId: id, OR: SWITCHES },
+    orderBy: { id: 'desc' },
+    select: { action: true, createdAtMicros: true },
+    take: 2,
+  });
+  const [last, previous] = entries;
+  // Entries are deleted after a year.
+  const sinceOf = (entry: typeof last) => String(entry?.createdAtMicros ?? createdAtMicros);
+  if (!active) return { since: sinceOf(last), until: undefined };
+  if (last === undefined || last.action === 'webhook.created') return null;
+  return { since: sinceOf(previous), until: String(last.createdAtMicros) };
+}
