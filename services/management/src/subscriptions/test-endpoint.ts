@@ -13,9 +13,14 @@ import type { SecretBox } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import type { Egress } from '@runhook/egress';
 import type { Logger } from '@runhook/runtime';
-import { type AccountEndpoint, type AccountRequest, WRITE_WEBHOOKS, type WriteRequest } from '../http/endpoint.ts';
-import type { RecordedResponse } from '../http/idempotency.ts';
+import {
+  type AccountEndpoint,
+  type AccountRequest,
+  WRITE_WEBHOOKS,
+  type WriteRequest,
+} from '../http/endpoint.ts';
 import { InvalidRequestError } from '../http/errors.ts';
+import type { RecordedResponse } from '../http/idempotency.ts';
 import { oneOf, QueryReader, someOf } from '../http/query-parameters.ts';
 import { decryptCustomHeaders, headerColumns } from './custom-headers.ts';
 import { requireEndpoint, requireSubscription, SUBSCRIPTION_PATH } from './require-subscription.ts';

@@ -91,7 +91,10 @@ export const testPaths: Paths = {
       tags: TAGS,
       summary: 'Send an event to the endpoint in a chosen format',
       description: `Sends a sample or a past event exactly as an attempt would, in the format of the webhook or in another one. ${OUTCOME} ${WEBHOOK_WRITERS}`,
-      requestBody: requestBody('StoredTest', 'What to send.', { event_type: 'job.run.errored', format: 'slack' }),
+      requestBody: requestBody('StoredTest', 'What to send.', {
+        event_type: 'job.run.errored',
+        format: 'slack',
+      }),
       responses: operationResponses(
         'account',
         { 200: success(200, 'The result.', schemaRef('Verification'), STORED_EXAMPLE), 409: NO_ENDPOINT },
@@ -141,10 +144,11 @@ const HEADERS: Schema = { type: 'object', additionalProperties: { type: 'string'
 
 const { format, format_options } = OPTION_REQUEST_PROPERTIES;
 const MESSAGE_FIELDS: PropertiesOf<Required<TestMessageFields>> = {
-  event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
+  event_type: { ...EVENT_TYPE, description: `Type of the sample. Default: \`${DEFAULT_TEST_EVENT_TYPE}\`.` },
   event_id: {
     type: ['string', 'null'],
-    description: 'An event of the account to send instead of a sample, with its id. Default, and if null: a sample.',
+    description:
+      'An event of the account to send instead of a sample, with its id. Default, and if null: a sample.',
   },
   format: {
     ...format,
@@ -212,6 +216,7 @@ export const testSchemas: Record<string, Schema> = {
         format: 'uri',
       },
       ...MESSAGE_FIELDS,
+      event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
       name: {
         type: ['string', 'null'],
         maxLength: 255,
