@@ -5,6 +5,7 @@ import { summarizeOptions } from '../src/webhook-form/options-summary.ts';
 import { checkWebhook, toFieldProblems } from '../src/webhook-form/webhook-checks.ts';
 import {
   hasSameDestination,
+  hasSameFormat,
   NEW_WEBHOOK,
   toApiFields,
   toCopyValues,
@@ -75,7 +76,9 @@ test('a test of unsaved values sends no masks', () => {
     headers: {},
   });
   expect(hasSameDestination(values, toFormValues(FULL))).toBe(false);
-  expect(hasSameDestination({ ...toFormValues(FULL), format: 'slack' }, toFormValues(FULL))).toBe(false);
+  const asSlack = { ...toFormValues(FULL), format: 'slack' as const };
+  expect(hasSameDestination(asSlack, toFormValues(FULL))).toBe(true);
+  expect(hasSameFormat(asSlack, toFormValues(FULL))).toBe(false);
   expect(toTestFields(NEW_WEBHOOK, 'job.run.started')).not.toHaveProperty('format');
 });
 

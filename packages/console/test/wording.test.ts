@@ -32,7 +32,7 @@ test.each([
 
 test.each([
   ['502', 'unsuccessful_status', '502 Bad gateway'],
-  ['200', 'not_accepted', '200 not accepted'],
+  ['200', 'not_accepted', '200 but not accepted'],
   ['504', 'unsuccessful_status', '504 Gateway timeout'],
   ['502', 'connection_refused', '502 could not be reached'],
   ['502', 'no_address', '502 could not be reached'],

@@ -8,6 +8,7 @@ import {
   replaceSubscription,
   subscriptionQuery,
   testEndpoint,
+  testFormat,
   testUnsaved,
   webhooksKey,
 } from '../api/subscriptions.ts';
@@ -22,6 +23,7 @@ import { writeDenialReason } from '../wording/webhooks.ts';
 import { WebhookForm } from './webhook-form.tsx';
 import {
   hasSameDestination,
+  hasSameFormat,
   listKeptFormatOptions,
   toApiFields,
   toFormValues,
@@ -68,11 +70,12 @@ function EditForm({ webhook }: { webhook: Subscription }) {
       problemTitle="The changes were not saved"
       cancelTo={webhookPath(account.id, webhook.id)}
       webhookId={webhook.id}
-      onTest={(values, type) =>
-        hasSameDestination(values, initial)
+      onTest={(values, type) => {
+        if (!hasSameDestination(values, initial)) return testUnsaved(account.id, toTestFields(values, type));
+        return hasSameFormat(values, initial)
           ? testEndpoint(key, type)
-          : testUnsaved(account.id, toTestFields(values, type))
-      }
+          : testFormat(key, type, toApiFields(values));
+      }}
       testNote={(values) => testNote(values, initial)}
       onSave={async (values) => {
         const saved = await replaceSubscription(key, toApiFields(values), baseline.current.updated_at).catch(

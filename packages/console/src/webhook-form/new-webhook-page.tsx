@@ -36,6 +36,7 @@ const FORMATS_WITHOUT_SECRET: ReadonlySet<string | undefined> = new Set([
  */
 export function Component() {
   const account = useAccount();
+  const [search] = useSearchParams();
   // This is not a mutation, whose cache would store the secret for minutes.
   const [created, setCreated] = useState<CreatedSubscription | null>(null);
   if (created !== null)
@@ -49,7 +50,11 @@ export function Component() {
             Webhooks
           </Anchor>
         }
-        subtitle={`For ${account.name}. The secret is shown once, after you save.`}
+        subtitle={
+          search.has('from')
+            ? 'A copy: its stored values, such as those of headers, are not shown and must be entered again.'
+            : `For ${account.name}. The secret is shown once, after you save.`
+        }
       />
       {writeDenialReason(account) !== null ? (
         <WriteNotice />

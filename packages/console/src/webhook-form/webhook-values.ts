@@ -203,11 +203,20 @@ function withoutMasks(options: Record<string, string> | null | undefined) {
   return entered.length === 0 ? null : Object.fromEntries(entered);
 }
 
-/** Whether deliveries would have the same URL, format and headers. The stored webhook can then be tested with its own secret. */
+/** Whether deliveries would have the same URL and headers. The stored webhook can then be tested with its own secret. */
 export function hasSameDestination(values: WebhookValues, initialValues: WebhookValues): boolean {
   const destination = (formValues: WebhookValues) => {
-    const { client_url, signature_header, headers, format, format_options } = toApiFields(formValues);
-    return JSON.stringify([client_url, signature_header, headers, format, format_options]);
+    const { client_url, signature_header, headers } = toApiFields(formValues);
+    return JSON.stringify([client_url, signature_header, headers]);
   };
   return destination(values) === destination(initialValues);
+}
+
+/** Whether deliveries would have the same format with the same options. */
+export function hasSameFormat(values: WebhookValues, initialValues: WebhookValues): boolean {
+  const format = (formValues: WebhookValues) => {
+    const fields = toApiFields(formValues);
+    return JSON.stringify([fields.format, fields.format_options]);
+  };
+  return format(values) === format(initialValues);
 }
