@@ -9,7 +9,6 @@ import { hashSources } from './source-hash.mjs';
 /** The sources of the built console, relative to the checkout. */
 const SOURCES = [
   'examples/receivers',
-  'examples/relays',
   'packages/console/index.html',
   'packages/console/package.json',
   'packages/console/postcss.config.cjs',

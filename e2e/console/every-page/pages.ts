@@ -1,4 +1,5 @@
 import type { Visit } from '../support/describe-console.ts';
+import { openOptions } from '../support/page-parts.ts';
 import type { PersonName } from '../support/people.ts';
 import type { World } from '../support/world.ts';
 import { ids } from './world.ts';
@@ -14,6 +15,13 @@ export interface PageToCheck {
 
 const list = ({ accounts }: World) => `/accounts/${accounts.enterprise.id}/settings/webhooks`;
 const webhook = (world: World) => `${list(world)}/${ids.webhook}`;
+
+const FORMATS_WITH_PREVIEW = [
+  ['slack', 'Slack'],
+  ['teams', 'Microsoft Teams'],
+  ['discord', 'Discord'],
+  ['pagerduty', 'PagerDuty'],
+] as const;
 
 export const PAGES: PageToCheck[] = [
   {
@@ -82,8 +90,21 @@ export const PAGES: PageToCheck[] = [
         await page.getByRole('button', { name: 'Send this event now' }).click();
         await page.getByRole('region', { name: 'Response headers of the test' }).waitFor();
         await page.getByRole('textbox', { name: 'Endpoint' }).fill('https://events.pagerduty.com/v2/enqueue');
-        await page.getByRole('button', { name: 'Show the relay for PagerDuty' }).click();
-        await page.getByRole('region', { name: 'relay.mjs' }).waitFor();
+        await page.getByText('Nothing is sent for “Run started”.').waitFor();
+      },
+      'the message of a target': async ({ page }) => {
+        await page.getByRole('radio', { name: 'Run errored' }).check();
+        for (const [format, label] of FORMATS_WITH_PREVIEW) {
+          await page.getByRole('combobox', { name: 'Format' }).selectOption(format);
+          await page.getByRole('region', { name: `Message in ${label}` }).waitFor();
+        }
+        await page.getByRole('combobox', { name: 'Format' }).selectOption('runhook');
+        await page.getByText('Set the format to PagerDuty').waitFor();
+      },
+      'more options': async ({ page }) => {
+        await openOptions(page);
+        await page.getByRole('button', { name: 'Add a label' }).click();
+        await page.getByRole('button', { name: 'Remove label 1' }).click();
       },
       'choosing jobs': async ({ page }) => {
         await page.getByLabel('Jobs', { exact: true }).first().click();

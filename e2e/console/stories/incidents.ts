@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import type { Locator } from 'playwright-core';
 import { describeConsole } from '../support/describe-console.ts';
-import { findCoveringElements } from '../support/page-parts.ts';
+import { findCoveringElements, headingOf } from '../support/page-parts.ts';
 import { expectOnPage } from '../support/waiting.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 import type { World } from '../support/world.ts';
@@ -56,8 +56,10 @@ describeConsole(
 
     story('leads from the start page to a repaired webhook in under ten clicks', async (visit) => {
       const { world, page, urlOf, signInAs } = visit;
-      // The endpoint responds like Slack; the relay at another path accepts everything.
-      world.receiver.respondWith(({ path }) => (path === '/slack' ? { status: 400, body: 'no_text' } : {}));
+      // The endpoint responds like Slack.
+      world.receiver.respondWith(({ body }) =>
+        'text' in JSON.parse(String(body)) ? { body: 'ok' } : { status: 400, body: 'no_text' },
+      );
       const id = await subscribe(world, {
         name: 'Runs to Slack',
         event_types: ['job.run.started'],
@@ -79,16 +81,16 @@ describeConsole(
       await incident
         .getByText(`${FAILING_RUNS} deliveries of ${FAILING_RUNS} runs: ${FAILING_RUNS} have failed.`)
         .waitFor();
-      await incident.getByText('Put a relay between them').waitFor();
+      await incident.getByText('set its format to Slack', { exact: false }).waitFor();
       expect(await page.title()).toMatch(/^1 failing: Webhooks/);
 
       await click(incident.getByRole('link', { name: 'Edit the webhook' }));
-      const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
-      await click(endpoint);
-      await endpoint.fill(`${world.receiver.url}/relay`);
+      const format = page.getByRole('combobox', { name: 'Format' });
+      await click(format);
+      await format.selectOption('slack');
       await click(page.getByRole('button', { name: 'Save', exact: true }));
 
-      await page.getByText('The webhook was changed').waitFor();
+      await headingOf(page, 'Runs to Slack');
       await click(page.getByRole('button', { name: 'Test Endpoint' }).first());
       await page.getByText('Your endpoint returned 200 OK').waitFor();
       await click(page.getByRole('button', { name: `Resend these ${FAILING_RUNS}` }));
@@ -98,9 +100,29 @@ describeConsole(
         .getByText(`${FAILING_RUNS} deliveries of ${FAILING_RUNS} runs: all have been delivered since.`)
         .waitFor();
       expect(clicks).toBeLessThanOrEqual(CLICKS_MAX);
-      const relayed = world.receiver.requests.filter(({ path }) => path === '/relay');
+      const accepted = world.receiver.requests.filter(({ body }) => 'text' in JSON.parse(String(body)));
       // One of the requests is the test.
-      expect(relayed).toHaveLength(FAILING_RUNS + 1);
+      expect(accepted).toHaveLength(FAILING_RUNS + 1);
+    });
+
+    story('shows an error in a 200 of Teams as an incident with its cause', async (visit) => {
+      const { world, page, urlOf, signInAs } = visit;
+      const error =
+        'Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429';
+      world.receiver.respondWith({ status: 200, body: `${error} with ContextId tcid=0.` });
+      const id = await subscribe(world, {
+        name: 'Runs to Teams',
+        event_types: ['job.run.started'],
+        client_url: `${world.receiver.url}/teams`,
+        format: 'teams',
+      });
+      await failAll(world, id, 1);
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, id)));
+      const incident = page.getByRole('article', {
+        name: 'Microsoft Teams accepted the request, but not the message: Microsoft Teams endpoint returned HTTP error 429',
+      });
+      await incident.getByText('1 delivery of 1 run: 1 has failed.').waitFor();
     });
 
     story('sorts failing webhooks first, filters them, and tests them in the list', async (visit) => {

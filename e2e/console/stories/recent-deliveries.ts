@@ -267,14 +267,14 @@ describeConsole(
       await signInAs('ada');
       await page.goto(urlOf(webhookPathOf(world, id)));
       await chartsOf(page);
-      await page.getByRole('button', { name: 'Resend a time range' }).click();
+      await page.getByRole('button', { name: 'Send what I missed' }).click();
       const dialog = page.getByRole('dialog');
-      await dialog.getByText('2 failed deliveries will be resent.').waitFor();
+      await dialog.getByText(/^\d+ events of .+ will be sent: .*2 failed\.$/).waitFor();
       await dialog.getByLabel(/^Cancelled/).check();
-      await dialog.getByText('No cancelled deliveries in this time range.').waitFor();
-      expect(await dialog.getByRole('button', { name: 'Resend them' }).isDisabled()).toBe(true);
+      await dialog.getByText('No cancelled deliveries in this time range.', { exact: false }).waitFor();
+      expect(await dialog.getByRole('button', { name: 'Send them' }).isDisabled()).toBe(true);
       await dialog.getByLabel(/^Failed/).check();
-      await dialog.getByRole('button', { name: 'Resend them' }).click();
+      await dialog.getByRole('button', { name: 'Send them' }).click();
       await dialog.getByText('Done: 2 of 2 queued again. 2 delivered.').waitFor();
       await page.keyboard.press('Escape');
       await expectOnPage(async () =>
@@ -308,13 +308,14 @@ describeConsole(
         .getByRole('dialog')
         .getByText(/^Stopped after [\d,]+ of 2,000\. The recovery was cancelled by a request\./)
         .waitFor();
-      await page.getByRole('button', { name: 'Resend a time range' }).waitFor({ state: 'attached' });
+      await page.getByRole('button', { name: 'Send what I missed' }).waitFor({ state: 'attached' });
     });
 
     story('reports that a recovery is already running', async (visit) => {
       const { world, page, urlOf, signInAs } = visit;
-      await page.route('**/recover', (route) =>
-        route.fulfill({
+      await page.route('**/recover', (route) => {
+        if (route.request().postData()?.includes('dry_run')) return route.continue();
+        return route.fulfill({
           status: 409,
           contentType: 'application/json',
           body: JSON.stringify({
@@ -325,18 +326,18 @@ describeConsole(
             },
             data: null,
           }),
-        }),
-      );
+        });
+      });
       await signInAs('ada');
       await page.goto(urlOf(webhookPathOf(world, longLog)));
       await chartsOf(page);
-      await page.getByRole('button', { name: 'Resend a time range' }).click();
+      await page.getByRole('button', { name: 'Send what I missed' }).click();
       await page.getByRole('dialog').getByLabel('Since').fill('2020-01-01T00:00');
       await page
         .getByRole('dialog')
-        .getByText(/^\d+ failed deliveries will be resent\.$/)
+        .getByText(/ will be sent/)
         .waitFor();
-      await page.getByRole('button', { name: 'Resend them' }).click();
+      await page.getByRole('button', { name: 'Send them' }).click();
       await page
         .getByRole('alert')
         .getByText('The recovery rec_1 of this webhook is still running.')

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { expect } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { describeConsole, type Visit } from '../support/describe-console.ts';
-import { expectCopied, expectFocus, headingOf } from '../support/page-parts.ts';
+import { expectFocus, headingOf } from '../support/page-parts.ts';
 import { expectOnPage } from '../support/waiting.ts';
 import { subscribe, webhookPathOf } from '../support/webhooks.ts';
 
@@ -79,20 +79,6 @@ describeConsole('setting up and testing a webhook', (story) => {
     const [request] = await world.receiver.waitFor((one) => one.path === '/moved');
     expect(request?.headers).not.toHaveProperty('x-gateway-key');
     expect(JSON.parse(String(request?.body)).webhookName).toBe('To be moved');
-  });
-
-  story('explains the format that a target such as Slack requires, and offers a relay', async (visit) => {
-    const { page } = visit;
-    await open(visit, 'new');
-    const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
-    await endpoint.fill('https://hooks.slack.com/services/T0/B0/x');
-    await page.getByText('Slack rejects Runhook’s payload').waitFor();
-    await page.getByRole('button', { name: 'Show the relay for Slack' }).click();
-    await page.getByText("TARGET_URL='https://hooks.slack.com/services/T0/B0/x'", { exact: false }).waitFor();
-    await page.getByRole('button', { name: 'Copy relay.mjs' }).click();
-    await expectCopied(page, /^\/\/ A relay[\s\S]+timingSafeEqual/);
-    await endpoint.fill('https://relay.example.com/slack');
-    await page.getByText('Slack rejects Runhook’s payload').waitFor({ state: 'hidden' });
   });
 
   story(

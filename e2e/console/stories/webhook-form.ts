@@ -7,6 +7,7 @@ import {
   expectCopied,
   expectFocus,
   headingOf,
+  openOptions,
   readPageLocation,
 } from '../support/page-parts.ts';
 import { expectOnPage } from '../support/waiting.ts';
@@ -25,13 +26,21 @@ describeConsole(
       await page.getByRole('textbox', { name: 'Name' }).focus();
       await page.keyboard.type('By keyboard');
       await page.keyboard.press('Tab');
-      await page.keyboard.type('Nobody touched a mouse.');
-      await page.keyboard.press('Tab');
       await expectFocus(page.getByRole('checkbox', { name: /Run started/ }));
       await page.keyboard.press('Tab');
       await page.keyboard.press('Space');
       await page.keyboard.press('Tab');
       await page.keyboard.press('Space');
+      await page.keyboard.press('Tab');
+      await expectFocus(page.getByRole('textbox', { name: 'Endpoint' }));
+      await page.keyboard.type(`${world.receiver.url}/by/keyboard`);
+      await page.keyboard.press('Tab');
+      await expectFocus(page.getByRole('combobox', { name: 'Format' }));
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Enter');
+      await page.getByRole('textbox', { name: 'Description' }).waitFor();
+      await page.keyboard.press('Tab');
+      await page.keyboard.type('Nobody touched a mouse.');
       await page.keyboard.press('Tab');
       await expectFocus(jobsOf(page));
       await page.keyboard.type('job 1199');
@@ -45,7 +54,6 @@ describeConsole(
       await page.keyboard.press('Enter');
       await page.keyboard.press('Escape');
       await page.getByRole('textbox', { name: 'Endpoint' }).focus();
-      await page.keyboard.type(`${world.receiver.url}/by/keyboard`);
       await page.keyboard.press('Enter');
 
       await headingOf(page, '“By keyboard” was created');
@@ -85,6 +93,7 @@ describeConsole(
       await page.getByRole('textbox', { name: 'Name' }).fill('Of one job');
       await page.getByRole('checkbox', { name: /Run started/ }).check();
       await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/one-job`);
+      await openOptions(page);
       const field = jobsOf(page);
       await field.focus();
       await page.keyboard.press('Enter');
@@ -113,6 +122,7 @@ describeConsole(
         await page.getByRole('textbox', { name: 'Name' }).fill('Behind a gateway');
         await page.getByRole('checkbox', { name: /Run started/ }).check();
         await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/gateway`);
+        await openOptions(page);
         await page.getByRole('textbox', { name: 'Signature header' }).fill('X-Signature');
         await page.getByRole('button', { name: 'Add a header' }).click();
         await page.getByRole('textbox', { name: 'Header 1' }).fill('Host');
@@ -128,6 +138,8 @@ describeConsole(
         const [webhook] = await listOf(visit, 'Behind a gateway');
         const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks/${webhook?.id}`;
         await page.goto(urlOf(`${path}/edit`));
+        await page.getByText('signature in X-Signature, 1 custom header').waitFor();
+        await openOptions(page);
         await page.getByRole('textbox', { name: 'Description' }).fill('Changed');
         expect(await page.getByLabel('Value 1').inputValue()).toBe('');
         await page.getByRole('button', { name: 'Save' }).click();
@@ -148,7 +160,7 @@ describeConsole(
       await signInAs('ada');
       const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks/${id}`;
       await page.goto(urlOf(`${path}/edit`));
-      await page.getByText('Signature by a key pair').click();
+      await openOptions(page);
       await clickSwitch(page.getByRole('switch', { name: 'Sign with Ed25519, too' }));
       await page.getByRole('button', { name: 'Save' }).click();
       await headingOf(page, 'With a key pair');
@@ -251,6 +263,7 @@ describeConsole(
       await dialog.getByRole('button', { name: 'Stay here' }).click();
       await dialog.waitFor({ state: 'hidden' });
       expect(await name.inputValue()).toBe('Edited');
+      await openOptions(page);
       await clickSwitch(page.getByRole('switch', { name: 'Active' }));
       await page.getByRole('button', { name: 'Save' }).click();
       await page.getByText('“Edited” was saved.').waitFor();
@@ -269,6 +282,7 @@ describeConsole(
       const moved = `${world.receiver.url}/moved`;
       await world.call('ada', 'PUT', path, { ...otherVersion, client_url: moved });
 
+      await openOptions(page);
       await page.getByRole('textbox', { name: 'Description' }).fill('Mine');
       await page.getByRole('button', { name: 'Save' }).click();
       const problem = page.getByRole('alert').getByText('after you opened it and changed the endpoint.');
@@ -290,6 +304,8 @@ describeConsole(
       const job_ids = rows.map(({ id }) => Number(id));
       const { id } = await create(visit, { name: 'Of hundreds', job_ids });
       await open(visit, `${id}/edit`);
+      await page.getByText('150 jobs').waitFor();
+      await openOptions(page);
       await page.getByText('Job 1200', { exact: true }).first().waitFor();
       await page.getByText('Job 1051', { exact: true }).waitFor();
       await page.getByText(/The first 50 of 1,202 are listed/).waitFor();

@@ -193,7 +193,7 @@ describeConsole('the page of a webhook', (story) => {
     await page.goto(urlOf(webhookPathOf(world, id)));
     await page.getByRole('heading', { level: 1, name: 'Look at me' }).waitFor();
     await page.getByText('You have read-only access').waitFor();
-    for (const name of ['Edit', 'Delete', 'Test Endpoint', 'Resend a time range', 'Rotate the secret']) {
+    for (const name of ['Edit', 'Delete', 'Test Endpoint', 'Send what I missed', 'Rotate the secret']) {
       const button = page.getByRole('button', { name }).first();
       expect(await button.getAttribute('aria-disabled')).toBe('true');
       await button.focus();
@@ -288,7 +288,7 @@ describeConsole('the page of a webhook', (story) => {
         .waitFor();
       expect(await sidewaysOverflow(page)).toEqual([]);
       await chartsOf(page);
-      await page.getByRole('button', { name: 'Resend a time range' }).click();
+      await page.getByRole('button', { name: 'Send what I missed' }).click();
       await page.getByRole('dialog').getByLabel('Since').waitFor();
       expect(await sidewaysOverflow(page)).toEqual([]);
     },

@@ -51,6 +51,12 @@ async function hasFocus(locator: Locator): Promise<boolean> {
   });
 }
 
+/** Opens the collapsed options of the form of a webhook. */
+export async function openOptions(page: Page): Promise<void> {
+  await page.locator('summary', { hasText: 'More options' }).click();
+  await page.getByRole('textbox', { name: 'Description' }).waitFor();
+}
+
 /** Clicks a switch on its track, which is drawn over the input: the input itself never receives the pointer. */
 export async function clickSwitch(input: Locator): Promise<void> {
   await input.locator('xpath=following-sibling::*[1]').click();

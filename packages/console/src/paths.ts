@@ -32,6 +32,11 @@ export function newWebhookPath(accountId: number): string {
   return `${webhooksPath(accountId)}/new`;
 }
 
+/** The form of a new webhook with the values of another one. */
+export function duplicateWebhookPath(accountId: number, webhookId: string): string {
+  return `${newWebhookPath(accountId)}?from=${encodeURIComponent(webhookId)}`;
+}
+
 export function webhookPath(accountId: number, webhookId: string): string {
   return `${webhooksPath(accountId)}/${webhookId}`;
 }

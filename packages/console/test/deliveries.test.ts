@@ -1,9 +1,10 @@
 import { expect, test } from '@jest/globals';
+import { describeCount, toSelection } from '../src/webhook/recover-choices.ts';
 import {
-  describeMatchCount,
   describeProgress,
   findWindowProblem,
   formatOutcome,
+  initialWindow,
   toTimeWindow,
 } from '../src/webhook/recover-wording.ts';
 import {
@@ -102,12 +103,50 @@ test('a delivery shows its state and the reason', () => {
   ).toBe('502 Bad gateway');
 });
 
-test('a recovery shows the number of deliveries before it starts', () => {
-  expect(describeMatchCount(undefined, 'failed', null)).toBe('Counting…');
-  expect(describeMatchCount(0, 'failed', null)).toContain('nothing to resend');
-  expect(describeMatchCount(1, 'cancelled', null)).toBe('1 cancelled delivery will be resent.');
-  expect(describeMatchCount(1_000_000, 'failed', null)).toMatch(/^At least 1.000.000 failed deliveries/);
-  expect(describeMatchCount(3, 'failed', 'No answer.')).toContain('No answer.');
+test('a recovery shows what it would send before it starts', () => {
+  const counted = (total_count: number, more: object = {}) => ({
+    total_count,
+    count_limited: false,
+    since: null,
+    until: null,
+    counts: { unsent: total_count, failed: 0, cancelled: 0, delivered: 9 },
+    ...more,
+  });
+  expect(describeCount(undefined, 'failed', null)).toBe('Counting…');
+  expect(describeCount(counted(0), 'failed', null)).toContain('nothing to send');
+  expect(describeCount(counted(1), 'cancelled', null)).toBe('1 cancelled delivery will be sent.');
+  expect(describeCount(counted(100_000, { count_limited: true }), 'unsent', null)).toMatch(
+    /^At least 100.000 unsent events will be sent/,
+  );
+  const counts = { unsent: 120, failed: 6, cancelled: 0, delivered: 0 };
+  expect(describeCount(counted(126, { counts }), 'all', null)).toBe(
+    '126 events will be sent: 120 never sent, 6 failed.',
+  );
+  expect(describeCount(counted(2, { since: '1000000', until: '60000000' }), 'all', null)).toMatch(
+    /^2 events of .+ to .+ will be sent/,
+  );
+  expect(describeCount(counted(3), 'failed', 'No answer.')).toContain('No answer.');
+});
+
+test('a recovery is requested by status or by what it includes', () => {
+  expect(toSelection('cancelled', true)).toEqual({ status: 'cancelled' });
+  expect(toSelection('failed', true)).toEqual({ include: 'failed' });
+  expect(toSelection('all', false)).toEqual({ include: 'all' });
+  expect(toSelection('all', true)).toEqual({ include: 'all', again: true });
+});
+
+test('a recovery covers the time in which the webhook was off, in whole minutes, otherwise the last hour', () => {
+  const openedMs = Date.parse('2026-01-31T15:45:20');
+  const micros = (local: string) => String(Date.parse(local) * 1_000);
+  expect(initialWindow(undefined, openedMs)).toEqual({ from: '2026-01-31T14:45', to: '' });
+  expect(initialWindow({ since: null, until: null }, openedMs).from).toBe('2026-01-31T14:45');
+  expect(
+    initialWindow({ since: micros('2026-01-31T14:02:59'), until: micros('2026-01-31T15:29:30') }, openedMs),
+  ).toEqual({ from: '2026-01-31T14:02', to: '2026-01-31T15:30' });
+  expect(
+    initialWindow({ since: micros('2026-01-31T14:02:59'), until: micros('2026-01-31T15:45:19') }, openedMs)
+      .to,
+  ).toBe('');
 });
 
 test('the range of a recovery ends at the opening of the dialog by default', () => {

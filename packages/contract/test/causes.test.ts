@@ -83,6 +83,14 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
   ],
   ['not_accepted', 'Teams responded with 200 and an error: no', withNotAccepted('no')],
   [
+    'pagerduty_routing_key',
+    'PagerDuty does not know the routing key',
+    withResponse(
+      400,
+      '{"status":"invalid event","message":"Event object is invalid","errors":["Invalid routing key"]}',
+    ),
+  ],
+  [
     'pagerduty_payload',
     'PagerDuty rejected this message: invalid event',
     withResponse(

@@ -1,8 +1,8 @@
-import { queryOptions } from '@tanstack/react-query';
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { pollUnlessLive } from './live.ts';
 import { type Query, request } from './request.ts';
 import { pathParameters, type WebhookKey, webhooksKey } from './subscriptions.ts';
-import type { Delivery, DeliveryPage, Recovery } from './types.ts';
+import type { Delivery, DeliveryPage, Recovery, RecoveryPreview, RecoveryRequest } from './types.ts';
 
 const WEBHOOK_PATH = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
 const DELIVERIES_PATH = `${WEBHOOK_PATH}/deliveries`;
@@ -53,16 +53,39 @@ export function statisticsQuery(key: WebhookKey, hours: number) {
   });
 }
 
-export interface RecoveryWindow {
-  /** Microseconds since the epoch, as digits. */
-  since: string;
-  until: string;
-  status: NonNullable<Recovery['delivery_status']>;
-}
-
-export async function startRecovery(key: WebhookKey, body: RecoveryWindow): Promise<Recovery> {
+export async function startRecovery(key: WebhookKey, body: RecoveryRequest): Promise<Recovery> {
   const { data } = await request('post', `${WEBHOOK_PATH}/recover`, { path: pathParameters(key), body });
   if ('dry_run' in data) throw new TypeError('The response is that of a dry run.');
+  return data;
+}
+
+/** Counts what a recovery would send. */
+export function recoveryCountQuery(key: WebhookKey, body: RecoveryRequest) {
+  return queryOptions({
+    queryKey: [...logKey(key), 'recoverable', body],
+    queryFn: ({ signal }) => countRecovery(key, body, signal),
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Returns the last time for which the webhook was inactive. @param openedMs when the dialog was opened, to read it once */
+export function missedIntervalQuery(key: WebhookKey, openedMs: number) {
+  return queryOptions({
+    queryKey: [...logKey(key), 'missed', openedMs],
+    queryFn: ({ signal }) => countRecovery(key, { include: 'unsent' }, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
+}
+
+async function countRecovery(
+  key: WebhookKey,
+  body: Partial<RecoveryRequest>,
+  signal: AbortSignal,
+): Promise<RecoveryPreview> {
+  const parts = { path: pathParameters(key), body: { ...body, dry_run: true }, signal };
+  const { data } = await request('post', `${WEBHOOK_PATH}/recover`, parts);
+  if (!('dry_run' in data)) throw new TypeError('The response is not that of a dry run.');
   return data;
 }
 

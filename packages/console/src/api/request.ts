@@ -72,6 +72,10 @@ function toApiError(response: Response, body: ErrorBody | null): ApiError {
 
 function toQueryString(query: Record<string, unknown>): string {
   const entries = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
-  const queryString = new URLSearchParams(entries.map(([name, value]) => [name, String(value)])).toString();
+  // An array is a repeated parameter.
+  const pairs = entries.flatMap(([name, value]) =>
+    [value].flat().map((one): [string, string] => [name, String(one)]),
+  );
+  const queryString = new URLSearchParams(pairs).toString();
   return queryString === '' ? '' : `?${queryString}`;
 }

@@ -116,6 +116,16 @@ export async function testEndpoint(key: WebhookKey, eventType: EventType): Promi
   return (await request('get', `${SUBSCRIPTION_PATH}/test`, { path: pathParameters(key), query })).data;
 }
 
+/** Sends a signed sample in an unsaved format to the endpoint, with the secret and the headers of the webhook. */
+export async function testFormat(
+  key: WebhookKey,
+  eventType: EventType,
+  { format, format_options }: Pick<SubscriptionFields, 'format' | 'format_options'>,
+): Promise<EndpointTest> {
+  const body = { event_type: eventType, format: format ?? null, format_options: format_options ?? null };
+  return (await request('post', `${SUBSCRIPTION_PATH}/test`, { path: pathParameters(key), body })).data;
+}
+
 /**
  * Tests an endpoint before it is saved. Without a secret in `body`, the response contains the one that was generated for the
  * test.

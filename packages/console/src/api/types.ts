@@ -7,6 +7,8 @@ export type Profile = Schemas['Profile'];
 export type Subscription = Schemas['Subscription'];
 export type CreatedSubscription = Schemas['CreatedSubscription'];
 export type SubscriptionFields = Schemas['SubscriptionFields'];
+/** Name of a format; `runhook` is the payload of the contract. */
+export type FormatName = NonNullable<SubscriptionFields['format']>;
 export type Health = Schemas['Health'];
 export type Incident = Schemas['Incident'];
 export type Rates = Schemas['Rates'];
@@ -18,16 +20,28 @@ export type OwnSession = Schemas['OwnSession'];
 export type ServiceToken = Schemas['ServiceToken'];
 export type AuditEntry = Schemas['AuditEntry'];
 export type Job = Schemas['Job'];
-export type Delivery = Schemas['Delivery'];
+/** Waits that the webhook asks for, absent unless it is set, and the mark of an event that was recorded after a later one. */
+interface OrderFields {
+  waiting_for?:
+    | { kind: 'order'; event_type: Schemas['Delivery']['event_type']; delivery_id: string }
+    | { kind: 'rate_limit' };
+  out_of_order?: true;
+}
+export type Delivery = Schemas['Delivery'] & OrderFields;
 export type DeliveryStatus = Delivery['status'];
-export type DeliveryDetail = Schemas['DeliveryWithAttempts'];
+export type DeliveryDetail = Schemas['DeliveryWithAttempts'] & OrderFields;
 export type Attempt = Schemas['Attempt'];
-export type AccountDelivery = Schemas['AccountDelivery'];
+export type AccountDelivery = Schemas['AccountDelivery'] & OrderFields;
 export type Histogram = Schemas['Histogram'];
 export type HistogramBucket = Histogram['buckets'][number];
+/** Number of recent events that a webhook would match. */
+export type MatchPreview = Schemas['Preview'];
+/** A webhook that did not hear about a run, and why. */
+export type UnnotifiedWebhook = Schemas['Unnotified'];
 export type Run = Schemas['Run'];
 export type RunEvent = Schemas['RunEvent'];
 export type Recovery = Schemas['Recovery'];
+export type RecoveryPreview = Schemas['RecoveryPreview'];
 export type Statistics = Schemas['Statistics'];
 export type StatisticsCounts = Schemas['StatisticsCounts'];
 export type StatisticsBucket = Schemas['StatisticsBucket'];
@@ -49,4 +63,15 @@ export interface DeliveryPage {
   rows: Delivery[];
   /** The number of matching deliveries; a lower bound if {@link isCountCapped}. */
   totalCount: number;
+}
+
+/** What a recovery sends: deliveries with the status, or what `include` names. */
+export interface RecoveryRequest {
+  /** Microseconds since the epoch, as digits. */
+  since: string;
+  until: string;
+  status?: NonNullable<Recovery['delivery_status']>;
+  include?: 'failed' | 'unsent' | 'all';
+  /** Whether `all` includes what was delivered. */
+  again?: true;
 }

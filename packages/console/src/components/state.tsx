@@ -101,7 +101,7 @@ export function LastStatus({ subscription }: { subscription: Subscription }) {
   const { http_status_code: code, error_code = null, dispatched_at, health } = subscription;
   return (
     <Group gap="2px 8px">
-      <StatusBadge tone={statusTone(code)}>{formatStatus(code, error_code)}</StatusBadge>
+      <StatusBadge tone={statusTone(code, error_code)}>{formatStatus(code, error_code)}</StatusBadge>
       {dispatched_at !== undefined && (
         <Text span size="xs" c="dimmed">
           <Timestamp at={dispatched_at} />

@@ -1,4 +1,5 @@
 import { Button, Text, Title } from '@mantine/core';
+import { formatByName } from '@runhook/contract/formats';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useId, useState } from 'react';
 import type { Attempt, DeliveryDetail } from '../api/types.ts';
@@ -40,6 +41,17 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
   );
 }
 
+/** @param format undefined for the payload of the contract */
+function describeBody(format: string | undefined): string {
+  return format === undefined
+    ? 'The body is the payload below, the same bytes in every attempt.'
+    : `The body is the message in the format ${formatLabel(format)}. That of the latest attempt is below.`;
+}
+
+function formatLabel(name: string): string {
+  return formatByName(name)?.label ?? name;
+}
+
 const TRIGGER_LABELS = { automatic: 'automatic', manual: 'resent manually' };
 
 /** An attempt: its result and, expanded, its request and response. */
@@ -60,6 +72,7 @@ function AttemptCard({ attempt, isInitiallyOpen }: { attempt: Attempt; isInitial
         {attempt.duration_ms !== null && <span>took {formatDuration(attempt.duration_ms)}</span>}
         <Text span size="sm" c="dimmed">
           {TRIGGER_LABELS[attempt.trigger]}
+          {attempt.format !== undefined && `, format ${formatLabel(attempt.format)}`}
         </Text>
         <Button
           size="compact-xs"
@@ -88,7 +101,7 @@ function AttemptCard({ attempt, isInitiallyOpen }: { attempt: Attempt; isInitial
           <Exchange
             labelSuffix={`of attempt ${number}`}
             exchange={attempt}
-            note="The body is the payload below, the same bytes in every attempt. The log does not store signatures."
+            note={`${describeBody(attempt.format)} The log does not store signatures.`}
           />
         )}
       </div>

@@ -13,8 +13,8 @@ import { StatusBadge, Timestamp, useNow } from '../components/state.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/error-pages.tsx';
+import { Fact } from '../webhook/fact.tsx';
 import classes from '../webhook/webhook-facts.module.css';
-import { Fact } from '../webhook/webhook-facts.tsx';
 import {
   deliveryTone,
   describeState,
@@ -27,6 +27,7 @@ import {
 import { statusTone } from '../wording/http-status.ts';
 import { EVENT_TEXTS, writeDenialReason } from '../wording/webhooks.ts';
 import { AttemptTimeline } from './attempts.tsx';
+import { MessageSection } from './message-section.tsx';
 import { CopyAsCurl, PayloadSection, RedeliverButton } from './payload.tsx';
 
 const POLL_MS = 1_500;
@@ -83,6 +84,7 @@ function DeliveryPage({
 }) {
   const subscription = useQuery(subscriptionQuery(webhook));
   const { label } = EVENT_TEXTS[delivery.event_type];
+  const format = delivery.attempts.at(-1)?.format;
   return (
     <>
       <PageHeading
@@ -106,7 +108,15 @@ function DeliveryPage({
         <DeliveryState delivery={delivery} />
         <DeliveryFacts delivery={delivery} />
         <AttemptTimeline delivery={delivery} />
-        <PayloadSection delivery={delivery} />
+        {format === undefined || delivery.payload === null ? (
+          <PayloadSection delivery={delivery} />
+        ) : (
+          <MessageSection
+            format={format}
+            body={delivery.payload}
+            webhookName={subscription.data?.name ?? ''}
+          />
+        )}
       </Stack>
     </>
   );
@@ -151,6 +161,9 @@ function Loading() {
   );
 }
 
+const SENT_LATE =
+  'Sent late: a later event of the run had been sent before this one was recorded, so it did not wait.';
+
 /** State of the delivery, the reason, and the next attempt. */
 function DeliveryState({ delivery }: { delivery: Delivery }) {
   const { next_attempt_at, completed_at } = delivery;
@@ -158,7 +171,7 @@ function DeliveryState({ delivery }: { delivery: Delivery }) {
     <Group gap="xs">
       <StatusBadge tone={deliveryTone(delivery)}>{formatDeliveryStatus(delivery)}</StatusBadge>
       <Text size="sm" component="div" style={{ overflowWrap: 'anywhere', minWidth: 0 }}>
-        {describeState(delivery)}{' '}
+        {describeState(delivery)} {delivery.out_of_order === true && SENT_LATE}{' '}
         {delivery.status === 'pending' && next_attempt_at !== null && (
           <Countdown at={next_attempt_at} attemptCount={delivery.attempt_count} />
         )}
@@ -183,7 +196,8 @@ function Countdown({ at, attemptCount }: { at: string; attemptCount: number }) {
 
 /** Event, job and ids of the delivery. */
 function DeliveryFacts({ delivery }: { delivery: Delivery }) {
-  const responseTone = delivery.attempt_count === 0 ? 'neutral' : statusTone(delivery.http_status_code);
+  const { attempt_count, http_status_code, error_code } = delivery;
+  const responseTone = attempt_count === 0 ? 'neutral' : statusTone(http_status_code, error_code);
   return (
     <dl className={classes.facts}>
       <Fact name="Event">

@@ -23,8 +23,8 @@ import { StatusBadge, Timestamp } from '../components/state.tsx';
 import { runsPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/error-pages.tsx';
+import { Fact } from '../webhook/fact.tsx';
 import classes from '../webhook/webhook-facts.module.css';
-import { Fact } from '../webhook/webhook-facts.tsx';
 import {
   describeMatches,
   formatRunDuration,
@@ -37,6 +37,7 @@ import { EVENT_TEXTS } from '../wording/webhooks.ts';
 import { EventDeliveries } from './event-deliveries.tsx';
 import { RunArtifacts } from './run-artifacts.tsx';
 import { RunSteps } from './steps/run-steps.tsx';
+import { UnnotifiedWebhooks } from './unnotified-webhooks.tsx';
 
 /** Maximum page size of the API: the deliveries of 33 webhooks and three events. */
 const DELIVERIES_PER_CALL = 100;
@@ -92,6 +93,9 @@ export function Component() {
               deliveries={deliveries.filter(({ event_id }) => event_id === event.event_id)}
             />
           ))}
+        {events.data !== undefined && events.data.length > 0 && (
+          <UnnotifiedWebhooks accountId={account.id} runId={runId} />
+        )}
         {events.data?.length === 0 && <Text size="sm">This run has no events yet.</Text>}
         {log.hasNextPage && (
           <Group>

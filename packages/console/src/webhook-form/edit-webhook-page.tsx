@@ -8,6 +8,7 @@ import {
   replaceSubscription,
   subscriptionQuery,
   testEndpoint,
+  testFormat,
   testUnsaved,
   webhooksKey,
 } from '../api/subscriptions.ts';
@@ -22,6 +23,8 @@ import { writeDenialReason } from '../wording/webhooks.ts';
 import { WebhookForm } from './webhook-form.tsx';
 import {
   hasSameDestination,
+  hasSameFormat,
+  listKeptFormatOptions,
   toApiFields,
   toFormValues,
   toTestFields,
@@ -67,11 +70,12 @@ function EditForm({ webhook }: { webhook: Subscription }) {
       problemTitle="The changes were not saved"
       cancelTo={webhookPath(account.id, webhook.id)}
       webhookId={webhook.id}
-      onTest={(values, type) =>
-        hasSameDestination(values, initial)
+      onTest={(values, type) => {
+        if (!hasSameDestination(values, initial)) return testUnsaved(account.id, toTestFields(values, type));
+        return hasSameFormat(values, initial)
           ? testEndpoint(key, type)
-          : testUnsaved(account.id, toTestFields(values, type))
-      }
+          : testFormat(key, type, toApiFields(values));
+      }}
       testNote={(values) => testNote(values, initial)}
       onSave={async (values) => {
         const saved = await replaceSubscription(key, toApiFields(values), baseline.current.updated_at).catch(
@@ -100,7 +104,7 @@ function EditForm({ webhook }: { webhook: Subscription }) {
 function testNote(values: WebhookValues, initial: WebhookValues): string {
   if (hasSameDestination(values, initial)) return 'Signed with the secret of the webhook.';
   const stored = values.headers.filter(({ value, isStored }) => isStored && value === '');
-  const names = stored.map(({ name }) => name).join(', ');
+  const names = [...stored.map(({ name }) => name), ...listKeptFormatOptions(values)].join(', ');
   return `Nothing is saved, and the sample is signed with a temporary secret.${names === '' ? '' : ` Sent without ${names}: stored values are sent only after the change is saved.`}`;
 }
 
@@ -114,6 +118,13 @@ const FIELD_LABELS = {
   active: 'whether it is active',
   signature_header: 'the signature header',
   headers: 'the custom headers',
+  format: 'the format',
+  format_options: 'the options of the format',
+  filters: 'the filters',
+  ordered: 'the order',
+  rate_limit: 'the rate limit',
+  deactivate_on_410: 'switching off after 410 Gone',
+  labels: 'the labels',
   signature_key: 'the key pair',
 } as const satisfies Partial<Record<keyof Subscription, string>>;
 

@@ -1,6 +1,7 @@
 import { Button, Group, Input, PasswordInput, Stack, Text, TextInput } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import { type CustomHeader, LIMITS } from './webhook-values.ts';
+import { LIMITS } from './webhook-checks.ts';
+import type { CustomHeader } from './webhook-values.ts';
 
 interface HeadersFieldProps {
   value: readonly CustomHeader[];

@@ -1,25 +1,42 @@
-import { Alert, Anchor, Button, Group, List, Stack, Tabs, Text, Title } from '@mantine/core';
+import { Alert, Anchor, Button, Group, List, Skeleton, Stack, Tabs, Text, Title } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { Link, useNavigate } from 'react-router';
-import { createSubscription, testUnsaved, webhooksKey } from '../api/subscriptions.ts';
-import type { CreatedSubscription } from '../api/types.ts';
+import { Link, useNavigate, useSearchParams } from 'react-router';
+import { createSubscription, subscriptionQuery, testUnsaved, webhooksKey } from '../api/subscriptions.ts';
+import type { Account, CreatedSubscription } from '../api/types.ts';
 import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
 import { CodeBlock, CopiedText, CopyButton } from '../components/copy.tsx';
 import { WriteNotice } from '../components/guarded.tsx';
-import { PageHeading } from '../components/page.tsx';
+import { PageHeading, Problem, toastSuccess } from '../components/page.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { writeDenialReason } from '../wording/webhooks.ts';
 import { verificationSamples } from './verification-samples.ts';
 import { WebhookForm } from './webhook-form.tsx';
-import { NEW_WEBHOOK, toApiFields, toTestFields } from './webhook-values.ts';
+import {
+  NEW_WEBHOOK,
+  toApiFields,
+  toCopyValues,
+  toTestFields,
+  type WebhookValues,
+} from './webhook-values.ts';
 
-/** Page "Create New Webhook" (docs/contract.md#subscriptions), followed by the secret. */
+/** Formats whose targets cannot verify a signature, so that no one needs the secret. */
+const FORMATS_WITHOUT_SECRET: ReadonlySet<string | undefined> = new Set([
+  'slack',
+  'teams',
+  'discord',
+  'pagerduty',
+]);
+
+/**
+ * Page "Create New Webhook" (docs/contract.md#subscriptions), followed by the secret. With `?from=` and the id of a webhook,
+ * the form begins with the values of that webhook, except stored ones, which no response contains.
+ */
 export function Component() {
   const account = useAccount();
-  const client = useQueryClient();
+  const [search] = useSearchParams();
   // This is not a mutation, whose cache would store the secret for minutes.
   const [created, setCreated] = useState<CreatedSubscription | null>(null);
   if (created !== null)
@@ -33,28 +50,75 @@ export function Component() {
             Webhooks
           </Anchor>
         }
-        subtitle={`For ${account.name}. The secret is shown once, after you save.`}
+        subtitle={
+          search.has('from')
+            ? 'A copy: its stored values, such as those of headers, are not shown and must be entered again.'
+            : `For ${account.name}. The secret is shown once, after you save.`
+        }
       />
       {writeDenialReason(account) !== null ? (
         <WriteNotice />
       ) : (
-        <WebhookForm
-          accountId={account.id}
-          initial={NEW_WEBHOOK}
-          submitLabel="Save"
-          problemTitle="The webhook was not created"
-          cancelTo={webhooksPath(account.id)}
-          webhookId={null}
-          onTest={(values, type) => testUnsaved(account.id, toTestFields(values, type))}
-          testNote={() => 'Nothing is saved.'}
-          onSave={async (values) => {
-            setCreated(await createSubscription(account.id, toApiFields(values)));
-            void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
-          }}
-        />
+        <NewWebhookForm account={account} onCreated={setCreated} />
       )}
     </>
   );
+}
+
+interface NewWebhookFormProps {
+  account: Account;
+  /** Called with a webhook whose secret is to be shown. */
+  onCreated: (webhook: CreatedSubscription) => void;
+}
+
+function NewWebhookForm({ account, onCreated }: NewWebhookFormProps) {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const initial = useInitialValues(account.id);
+  if (initial.isPending)
+    return <Skeleton height={400} maw={640} role="status" aria-label="Loading the webhook" />;
+  if (initial.error !== null)
+    return <Problem title="The webhook to duplicate could not be loaded" error={initial.error} />;
+  return (
+    <WebhookForm
+      accountId={account.id}
+      initial={initial.values}
+      submitLabel="Save"
+      problemTitle="The webhook was not created"
+      cancelTo={webhooksPath(account.id)}
+      webhookId={null}
+      onTest={(values, type) => testUnsaved(account.id, toTestFields(values, type))}
+      testNote={() => 'Nothing is saved.'}
+      onSave={async (values) => {
+        const webhook = await createSubscription(account.id, toApiFields(values));
+        void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
+        if (webhook.client_url !== '' && !FORMATS_WITHOUT_SECRET.has(webhook.format))
+          return onCreated(webhook);
+        toastSuccess(`“${webhook.name}” was created.`);
+        await navigate(webhookPath(account.id, webhook.id));
+      }}
+    />
+  );
+}
+
+interface InitialValues {
+  values: WebhookValues;
+  isPending: boolean;
+  error: Error | null;
+}
+
+/** The values of a new webhook, or of the one to duplicate. */
+function useInitialValues(accountId: number): InitialValues {
+  const [search] = useSearchParams();
+  const webhookId = search.get('from') ?? '';
+  const original = useQuery({
+    ...subscriptionQuery({ accountId, webhookId }),
+    enabled: webhookId !== '',
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  if (webhookId === '') return { values: NEW_WEBHOOK, isPending: false, error: null };
+  const values = original.data === undefined ? NEW_WEBHOOK : toCopyValues(original.data);
+  return { values, isPending: original.isPending, error: original.error };
 }
 
 interface SecretOnceProps {

@@ -1,4 +1,4 @@
-import { Anchor, Button, Checkbox, Group, Stack, Switch, Text, Textarea, TextInput } from '@mantine/core';
+import { Anchor, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
 import { type FormErrors, type UseFormReturnType, useForm } from '@mantine/form';
 import type { EventType } from '@runhook/contract/event-types';
 import { useRef, useState } from 'react';
@@ -9,21 +9,19 @@ import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
 import { Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
 import { FormWithPanel, SamplePanel } from '../sample/sample-panel.tsx';
-import { ForeignFormatNotice } from '../targets/foreign-format-notice.tsx';
-import { recognizeTarget } from '../targets/recognized-targets.ts';
 import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TEXTS, EVENT_TYPES_IN_ORDER } from '../wording/webhooks.ts';
-import { HeadersField } from './headers-field.tsx';
-import { JobsField } from './jobs-field.tsx';
-import { SignatureKeyField } from './signature-key-field.tsx';
-import { SourceAddresses } from './source-addresses.tsx';
+import { EndpointField } from './endpoint-field.tsx';
+import { focusField } from './focus-field.ts';
+import { MoreOptions } from './more-options.tsx';
 import {
   checkTestFields,
   checkWebhook,
   FIELDS_IN_ORDER,
-  LIMITS,
+  isOptionField,
   toFieldProblems,
-  type WebhookValues,
-} from './webhook-values.ts';
+  type WebhookField,
+} from './webhook-checks.ts';
+import type { WebhookValues } from './webhook-values.ts';
 
 interface WebhookFormProps {
   accountId: number;
@@ -57,13 +55,18 @@ export function WebhookForm({
   const form = useForm({ initialValues: initial, validate: checkWebhook });
   const [saveError, setSaveError] = useState<unknown>(null);
   const [shownType, setShownType] = useState(initial.eventTypes[0] ?? EVENT_TYPES_IN_ORDER[0]);
+  const [isOptionsOpen, setOptionsOpen] = useState(false);
+  const [optionFocus, setOptionFocus] = useState<{ field: WebhookField } | null>(null);
   const isSaved = useRef(false);
   const blocker = useLeaveGuard(() => !isSaved.current && form.isDirty());
 
   function focusFirstInvalid(problems: FormErrors) {
     const first = FIELDS_IN_ORDER.find((field) => problems[field] !== undefined);
-    const node = first === undefined ? null : form.getInputNode(first);
-    (node?.matches('input, textarea') ? node : node?.querySelector('input'))?.focus();
+    if (first === undefined) return;
+    if (!isOptionField(first)) return focusField(form, first);
+    // Options are rendered once they are opened, and then take the focus.
+    setOptionsOpen(true);
+    setOptionFocus({ field: first });
   }
 
   async function save(values: WebhookValues) {
@@ -99,7 +102,14 @@ export function WebhookForm({
   const fields = (
     <form onSubmit={form.onSubmit(save, focusFirstInvalid)} noValidate aria-label="Webhook">
       <Stack gap="lg" maw={640}>
-        <WebhookFields accountId={accountId} form={form} onEventTypeAdded={setShownType} />
+        <MainFields accountId={accountId} form={form} onEventTypeAdded={setShownType} />
+        <MoreOptions
+          accountId={accountId}
+          form={form}
+          isOpen={isOptionsOpen}
+          onToggle={setOptionsOpen}
+          focus={optionFocus}
+        />
         {saveError !== null && <SaveProblem title={problemTitle} error={saveError} />}
         <Group gap="xs">
           <Button type="submit" loading={form.submitting}>
@@ -126,6 +136,8 @@ export function WebhookForm({
         <SamplePanel
           accountId={accountId}
           webhook={{ id: webhookId, name: form.values.name.trim() || UNNAMED }}
+          format={form.values.isFeedOnly ? 'runhook' : form.values.format}
+          hasEndpoint={!form.values.isFeedOnly}
           eventType={shownType}
           onEventType={setShownType}
           send={test}
@@ -138,26 +150,17 @@ export function WebhookForm({
 
 const UNNAMED = 'Not saved yet';
 
-interface WebhookFieldsProps {
+interface MainFieldsProps {
   accountId: number;
   form: UseFormReturnType<WebhookValues>;
   /** Called with an event type when it is selected. */
   onEventTypeAdded: (type: EventType) => void;
 }
 
-function WebhookFields({ accountId, form, onEventTypeAdded }: WebhookFieldsProps) {
-  const target = recognizeTarget(form.values.clientUrl);
+function MainFields({ accountId, form, onEventTypeAdded }: MainFieldsProps) {
   return (
     <>
       <TextInput label="Name" required {...form.getInputProps('name')} />
-      <Textarea
-        label="Description"
-        description="For your colleagues: what it is for, and who maintains the endpoint."
-        autosize
-        minRows={2}
-        maxRows={8}
-        {...form.getInputProps('description')}
-      />
       <Checkbox.Group
         label="Events"
         description={ERRORED_IS_PART_OF_COMPLETED}
@@ -188,44 +191,7 @@ function WebhookFields({ accountId, form, onEventTypeAdded }: WebhookFieldsProps
           ))}
         </Stack>
       </Checkbox.Group>
-      <JobsField accountId={accountId} {...form.getInputProps('jobIds')} value={form.values.jobIds} />
-      <TextInput
-        label="Endpoint"
-        description="The address that events are posted to. Return a 2xx within 10 seconds."
-        required
-        type="url"
-        inputMode="url"
-        placeholder="https://example.com/webhooks"
-        spellCheck={false}
-        autoCapitalize="off"
-        styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
-        {...form.getInputProps('clientUrl')}
-      />
-      <SourceAddresses accountId={accountId} />
-      {target !== null && (
-        <ForeignFormatNotice
-          key={target.key}
-          target={target}
-          clientUrl={form.values.clientUrl}
-          signatureHeader={form.values.signatureHeader}
-        />
-      )}
-      <TextInput
-        label="Signature header"
-        description="For gateways that reject or strip Authorization: name another header."
-        placeholder="Authorization"
-        maxLength={LIMITS.headerName}
-        spellCheck={false}
-        autoCapitalize="off"
-        {...form.getInputProps('signatureHeader')}
-      />
-      <HeadersField {...form.getInputProps('headers')} value={form.values.headers} />
-      <SignatureKeyField {...form.getInputProps('signatureKey', { type: 'checkbox' })} />
-      <Switch
-        label="Active"
-        description="While off, events are not sent or queued."
-        {...form.getInputProps('active', { type: 'checkbox' })}
-      />
+      <EndpointField accountId={accountId} form={form} />
     </>
   );
 }

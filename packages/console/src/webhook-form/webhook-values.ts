@@ -1,6 +1,6 @@
 import type { EventType } from '@runhook/contract';
-import { isLongerThan } from '@runhook/contract/text';
-import type { EndpointTestFields, Subscription, SubscriptionFields } from '../api/types.ts';
+import { formatByName } from '@runhook/contract/formats';
+import type { EndpointTestFields, FormatName, Subscription, SubscriptionFields } from '../api/types.ts';
 
 export interface WebhookValues {
   name: string;
@@ -9,7 +9,22 @@ export interface WebhookValues {
   /** An empty array means all jobs. */
   jobIds: string[];
   clientUrl: string;
-  /** An empty string means `Authorization`. */
+  /** Whether the webhook has no endpoint: its consumers read its feed. */
+  isFeedOnly: boolean;
+  format: FormatName;
+  /** Values by name; an empty string keeps the stored value, if `storedFormatOptions` names it. */
+  formatOptions: Record<string, string>;
+  storedFormatOptions: readonly string[];
+  /** Codes of run statuses, ids of environments and projects. An empty array means all. */
+  runStatuses: string[];
+  environmentIds: string[];
+  projectIds: string[];
+  ordered: boolean;
+  /** Requests per second, as typed; an empty string means no limit. */
+  rateLimit: string;
+  deactivateOn410: boolean;
+  labels: Label[];
+  /** An empty string means `Authorization`, or the header of the format. */
   signatureHeader: string;
   headers: CustomHeader[];
   /** Whether a key pair signs in addition to the secret. */
@@ -26,6 +41,13 @@ export interface CustomHeader {
   isStored: boolean;
 }
 
+export interface Label {
+  /** React key of the row of the label. */
+  key: string;
+  name: string;
+  value: string;
+}
+
 /** Represents a stored value in requests and responses of the API. */
 const MASK = '***';
 
@@ -35,6 +57,17 @@ export const NEW_WEBHOOK: WebhookValues = {
   eventTypes: [],
   jobIds: [],
   clientUrl: '',
+  isFeedOnly: false,
+  format: 'runhook',
+  formatOptions: {},
+  storedFormatOptions: [],
+  runStatuses: [],
+  environmentIds: [],
+  projectIds: [],
+  ordered: false,
+  rateLimit: '',
+  deactivateOn410: false,
+  labels: [],
   signatureHeader: '',
   headers: [],
   signatureKey: false,
@@ -42,12 +75,24 @@ export const NEW_WEBHOOK: WebhookValues = {
 };
 
 export function toFormValues(subscription: Subscription): WebhookValues {
+  const { filters } = subscription;
   return {
     name: subscription.name,
     description: subscription.description,
     eventTypes: subscription.event_types,
     jobIds: subscription.job_ids,
     clientUrl: subscription.client_url,
+    isFeedOnly: subscription.client_url === '',
+    format: subscription.format ?? 'runhook',
+    formatOptions: {},
+    storedFormatOptions: Object.keys(subscription.format_options ?? {}),
+    runStatuses: filters?.run_statuses ?? [],
+    environmentIds: filters?.environment_ids ?? [],
+    projectIds: filters?.project_ids ?? [],
+    ordered: subscription.ordered ?? false,
+    rateLimit: String(subscription.rate_limit ?? ''),
+    deactivateOn410: subscription.deactivate_on_410 ?? false,
+    labels: Object.entries(subscription.labels ?? {}).map(([name, value]) => ({ key: name, name, value })),
     signatureHeader: subscription.signature_header ?? '',
     headers: Object.keys(subscription.headers ?? {}).map((name) => ({
       key: name,
@@ -60,13 +105,34 @@ export function toFormValues(subscription: Subscription): WebhookValues {
   };
 }
 
+/** Returns the values of a copy, without stored values, which no response contains: the user enters them again. */
+export function toCopyValues(subscription: Subscription): WebhookValues {
+  const values = toFormValues(subscription);
+  return {
+    ...values,
+    name: `Copy of ${subscription.name}`,
+    storedFormatOptions: [],
+    headers: values.headers.map((header) => ({ ...header, isStored: false })),
+  };
+}
+
 export function toApiFields(values: WebhookValues): SubscriptionFields {
   return {
     name: values.name.trim(),
     description: values.description,
     event_types: values.eventTypes,
     job_ids: values.jobIds.map(Number),
-    client_url: values.clientUrl.trim(),
+    client_url: values.isFeedOnly ? '' : values.clientUrl.trim(),
+    format: values.format === 'runhook' ? null : values.format,
+    format_options: toFormatOptions(values),
+    filters: toFilters(values),
+    ordered: values.ordered,
+    rate_limit: values.rateLimit === '' ? null : Number(values.rateLimit),
+    deactivate_on_410: values.deactivateOn410,
+    labels:
+      values.labels.length === 0
+        ? null
+        : Object.fromEntries(values.labels.map(({ name, value }) => [name.trim(), value])),
     signature_header: values.signatureHeader.trim() === '' ? null : values.signatureHeader.trim(),
     headers: Object.fromEntries(
       values.headers.map(({ name, value, isStored }) => [
@@ -79,15 +145,65 @@ export function toApiFields(values: WebhookValues): SubscriptionFields {
   };
 }
 
-/** Returns the body of a test of unsaved values. Stored header values are unknown here, so they are not sent. */
-export function toTestFields(values: WebhookValues, eventType: EventType): EndpointTestFields {
-  const { name, client_url, signature_header = null } = toApiFields(values);
-  const sentHeaders = values.headers.filter((header) => header.value !== '' || !header.isStored);
-  const headers = Object.fromEntries(sentHeaders.map((header) => [header.name.trim(), header.value]));
-  return { name, client_url, event_type: eventType, signature_header, headers };
+type Filters = NonNullable<SubscriptionFields['filters']>;
+type RunStatusCode = NonNullable<Filters['run_statuses']>[number];
+
+/** Returns the filters of the API; null without any. */
+export function toFilters(
+  values: Pick<WebhookValues, 'runStatuses' | 'environmentIds' | 'projectIds'>,
+): Filters | null {
+  const { runStatuses, environmentIds, projectIds } = values;
+  const filters = {
+    ...(runStatuses.length > 0 && { run_statuses: runStatuses.map(Number) as RunStatusCode[] }),
+    ...(environmentIds.length > 0 && { environment_ids: environmentIds.map(Number) }),
+    ...(projectIds.length > 0 && { project_ids: projectIds.map(Number) }),
+  };
+  return Object.keys(filters).length === 0 ? null : filters;
 }
 
-/** Whether deliveries would go to the same URL with the same headers. The stored webhook can then be tested with its own secret. */
+/** Returns the options of the chosen format, with a mask for stored values; null without any. */
+function toFormatOptions(values: WebhookValues): Record<string, string> | null {
+  const options = optionNames(values).flatMap((name) => {
+    const entered = values.formatOptions[name]?.trim() ?? '';
+    return entered === '' ? [] : [[name, entered]];
+  });
+  const kept = listKeptFormatOptions(values).map((name) => [name, MASK]);
+  return options.length + kept.length === 0 ? null : Object.fromEntries([...options, ...kept]);
+}
+
+/** Returns the options of the chosen format whose stored values are kept. */
+export function listKeptFormatOptions(values: WebhookValues): string[] {
+  const { formatOptions, storedFormatOptions } = values;
+  return optionNames(values).filter(
+    (name) => storedFormatOptions.includes(name) && (formatOptions[name]?.trim() ?? '') === '',
+  );
+}
+
+function optionNames({ format }: WebhookValues): string[] {
+  return Object.keys(formatByName(format)?.options ?? {});
+}
+
+/** Returns the body of a test of unsaved values. Stored values are unknown here, so they are not sent. */
+export function toTestFields(values: WebhookValues, eventType: EventType): EndpointTestFields {
+  const { name, client_url, signature_header = null, format, format_options } = toApiFields(values);
+  const sentHeaders = values.headers.filter((header) => header.value !== '' || !header.isStored);
+  const headers = Object.fromEntries(sentHeaders.map((header) => [header.name.trim(), header.value]));
+  return {
+    name,
+    client_url,
+    event_type: eventType,
+    signature_header,
+    headers,
+    ...(format !== null && { format, format_options: withoutMasks(format_options) }),
+  };
+}
+
+function withoutMasks(options: Record<string, string> | null | undefined) {
+  const entered = Object.entries(options ?? {}).filter(([, value]) => value !== MASK);
+  return entered.length === 0 ? null : Object.fromEntries(entered);
+}
+
+/** Whether deliveries would have the same URL and headers. The stored webhook can then be tested with its own secret. */
 export function hasSameDestination(values: WebhookValues, initialValues: WebhookValues): boolean {
   const destination = (formValues: WebhookValues) => {
     const { client_url, signature_header, headers } = toApiFields(formValues);
@@ -96,110 +212,11 @@ export function hasSameDestination(values: WebhookValues, initialValues: Webhook
   return destination(values) === destination(initialValues);
 }
 
-/** Returns the problems that prevent a test, which needs only some of the fields. */
-export function checkTestFields(values: WebhookValues): FieldProblems {
-  const { clientUrl, headers } = checkWebhook(values);
-  return { ...(clientUrl !== undefined && { clientUrl }), ...(headers !== undefined && { headers }) };
-}
-
-export type WebhookField = keyof WebhookValues;
-export type FieldProblems = Partial<Record<WebhookField, string>>;
-
-/** Limits of the API. A test compares them with the contract's. */
-export const LIMITS = {
-  name: 255,
-  description: 2_000,
-  clientUrl: 2_048,
-  jobIds: 1_000,
-  headers: 10,
-  headerName: 64,
-  headerValue: 2_048,
-} as const;
-
-/** Order of the fields on the page. The first field with a problem gets the focus. */
-export const FIELDS_IN_ORDER: readonly WebhookField[] = [
-  'name',
-  'description',
-  'eventTypes',
-  'jobIds',
-  'clientUrl',
-  'signatureHeader',
-  'headers',
-  'signatureKey',
-  'active',
-];
-
-/** Returns the problems that can be found without the server. */
-export function checkWebhook(values: WebhookValues): FieldProblems {
-  const name = values.name.trim();
-  const problems: FieldProblems = {};
-  if (name === '') problems.name = 'Give the webhook a name.';
-  else if (isLongerThan(name, LIMITS.name)) problems.name = tooLong(LIMITS.name);
-  if (isLongerThan(values.description, LIMITS.description))
-    problems.description = tooLong(LIMITS.description);
-  if (values.eventTypes.length === 0) problems.eventTypes = 'Choose at least one event.';
-  if (values.jobIds.length > LIMITS.jobIds)
-    problems.jobIds = `Choose at most ${LIMITS.jobIds.toLocaleString()} jobs, or none for all jobs.`;
-  const urlProblem = checkUrl(values.clientUrl.trim());
-  if (urlProblem !== null) problems.clientUrl = urlProblem;
-  const headersProblem = checkHeaders(values.headers);
-  if (headersProblem !== null) problems.headers = headersProblem;
-  return problems;
-}
-
-function checkUrl(text: string): string | null {
-  if (text === '') return 'Enter the address that deliveries are sent to.';
-  if (isLongerThan(text, LIMITS.clientUrl)) return tooLong(LIMITS.clientUrl);
-  if (!/^https?:\/\//i.test(text)) return 'Enter a full address that begins with https:// or http://.';
-  return URL.canParse(text) ? null : 'This is not a valid address.';
-}
-
-/** An object has one value per name, so duplicate names must be found before the request is built. */
-function checkHeaders(headers: readonly CustomHeader[]): string | null {
-  const names = headers.map(({ name }) => name.trim().toLowerCase());
-  if (names.includes('')) return 'Give each header a name, or remove it.';
-  if (new Set(names).size < names.length) return 'Give each header a different name.';
-  if (headers.some(({ value, isStored }) => value === '' && !isStored)) return 'Give each header a value.';
-  return null;
-}
-
-function tooLong(charactersMax: number): string {
-  return `Use at most ${charactersMax.toLocaleString()} characters.`;
-}
-
-const FIELD_OF_API: Readonly<Record<string, WebhookField>> = {
-  name: 'name',
-  description: 'description',
-  event_types: 'eventTypes',
-  job_ids: 'jobIds',
-  client_url: 'clientUrl',
-  signature_header: 'signatureHeader',
-  headers: 'headers',
-  signature_key: 'signatureKey',
-  active: 'active',
-};
-
-const LABELS: Readonly<Record<WebhookField, string>> = {
-  name: 'The name',
-  description: 'The description',
-  eventTypes: 'The events',
-  jobIds: 'The jobs',
-  clientUrl: 'The endpoint',
-  signatureHeader: 'The signature header',
-  headers: 'The headers',
-  signatureKey: 'The key pair',
-  active: 'Active',
-};
-
-/** Maps the server's problems to fields of the form: `event_types.0` belongs to the events. */
-export function toFieldProblems(problems: Readonly<Record<string, string>>): FieldProblems {
-  const fieldProblems: FieldProblems = {};
-  for (const [path, message] of Object.entries(problems)) {
-    const field = FIELD_OF_API[path.split('.')[0] ?? ''];
-    if (field === undefined || fieldProblems[field] !== undefined) continue;
-    // A path such as `headers.X-Gateway-Key` names the header.
-    const label = path.startsWith('headers.') ? path.slice('headers.'.length) : LABELS[field];
-    fieldProblems[field] = `${label} ${message}${message.endsWith('.') ? '' : '.'}`;
-  }
-  return fieldProblems;
+/** Whether deliveries would have the same format with the same options. */
+export function hasSameFormat(values: WebhookValues, initialValues: WebhookValues): boolean {
+  const format = (formValues: WebhookValues) => {
+    const fields = toApiFields(formValues);
+    return JSON.stringify([fields.format, fields.format_options]);
+  };
+  return format(values) === format(initialValues);
 }

@@ -8,6 +8,7 @@ import { signaturePath } from '../paths.ts';
 import { consoleUrl } from '../served-page.ts';
 import { NotFoundPage } from '../shell/error-pages.tsx';
 import { useCurrentWebhook, WebhookBreadcrumb, WebhookProblem } from '../webhook/current-webhook.tsx';
+import FeedGuide from '../webhook/feed-guide.tsx';
 import { EVENT_TEXTS } from '../wording/webhooks.ts';
 import { RECEIVERS, type Receiver } from './receivers.ts';
 
@@ -29,7 +30,8 @@ export function Component() {
       />
       <WebhookProblem webhook={webhook} />
       {webhook.isPending && <Skeleton height={420} role="status" aria-label="Loading" />}
-      {webhook.data && (
+      {webhook.data?.client_url === '' && <FeedGuide accountId={account.id} webhookId={webhookId} />}
+      {webhook.data && webhook.data.client_url !== '' && (
         <Stack gap="lg" maw={960}>
           <Languages webhook={webhook.data} />
           {webhook.data.signature_key !== undefined && (

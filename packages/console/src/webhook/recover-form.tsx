@@ -1,13 +1,13 @@
-import { Button, Group, Radio, SimpleGrid, Stack, Text, TextInput } from '@mantine/core';
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Button, Checkbox, Group, Radio, SimpleGrid, Skeleton, Stack, Text, TextInput } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { describeProblem } from '../api/api-error.ts';
-import { fetchDeliveries, logKey, type RecoveryWindow, startRecovery } from '../api/deliveries.ts';
+import { logKey, missedIntervalQuery, recoveryCountQuery, startRecovery } from '../api/deliveries.ts';
 import type { WebhookKey } from '../api/subscriptions.ts';
 import type { Recovery } from '../api/types.ts';
 import { Problem } from '../components/page.tsx';
-import { toLocalText } from './log/log-address.ts';
-import { describeMatchCount, findWindowProblem, toTimeWindow } from './recover-wording.ts';
+import { describeCount, RECOVERY_CHOICES, type RecoveryChoice, toSelection } from './recover-choices.ts';
+import { findWindowProblem, initialWindow, toTimeWindow, type WindowInput } from './recover-wording.ts';
 
 interface RecoverFormProps {
   webhook: WebhookKey;
@@ -15,25 +15,31 @@ interface RecoverFormProps {
   onCancel: () => void;
 }
 
-const HOUR_MS = 3_600_000;
-
-/** Selects a time range, and shows the number of deliveries before any is resent. */
-export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) {
-  const client = useQueryClient();
+/** The form for the time in which the webhook was off, or for the last hour if it was never off. */
+export function RecoverForm(props: RecoverFormProps) {
   // An open end is fixed at the opening of the dialog: otherwise the count would change continuously.
   const [openedMs] = useState(() => Date.now());
-  const [status, setStatus] = useState<RecoveryWindow['status']>('failed');
-  const [from, setFrom] = useState(() => toLocalText(openedMs - HOUR_MS));
-  const [to, setTo] = useState('');
+  const missed = useQuery(missedIntervalQuery(props.webhook, openedMs));
+  if (missed.isPending) return <Skeleton height={320} role="status" aria-label="Loading" />;
+  return <WindowForm {...props} openedMs={openedMs} initial={initialWindow(missed.data, openedMs)} />;
+}
+
+/** Selects a time range, and shows the number of deliveries before any is sent. */
+function WindowForm({
+  webhook,
+  onStarted,
+  onCancel,
+  openedMs,
+  initial,
+}: RecoverFormProps & { openedMs: number; initial: WindowInput }) {
+  const client = useQueryClient();
+  const [choice, setChoice] = useState<RecoveryChoice>('all');
+  const [isAgain, setAgain] = useState(false);
+  const [{ from, to }, setInput] = useState(initial);
   const window = toTimeWindow({ from, to }, openedMs);
   const inputProblem = findWindowProblem({ from, to }, window);
-  const body: RecoveryWindow = { ...window, status };
-  const count = useQuery({
-    queryKey: [...logKey(webhook), 'recoverable', body],
-    queryFn: ({ signal }) => fetchDeliveries(webhook, { ...body, limit: 1 }, signal),
-    enabled: inputProblem === null,
-    placeholderData: keepPreviousData,
-  });
+  const body = { ...window, ...toSelection(choice, isAgain) };
+  const count = useQuery({ ...recoveryCountQuery(webhook, body), enabled: inputProblem === null });
   const start = useMutation({
     mutationFn: () => startRecovery(webhook, body),
     onSuccess: (recovery) => {
@@ -41,17 +47,19 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
       void client.invalidateQueries({ queryKey: logKey(webhook) });
     },
   });
-  const matching = inputProblem === null && !count.isPlaceholderData ? count.data?.totalCount : undefined;
+  const counted = inputProblem === null && !count.isPlaceholderData ? count.data : undefined;
+  const isEmpty = counted === undefined || counted.total_count === 0;
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (inputProblem === null && matching !== undefined && matching > 0) start.mutate();
+    if (!isEmpty) start.mutate();
   }
   return (
     <form onSubmit={submit} noValidate>
       <Stack>
         <Text size="sm">
-          Use this after an outage of the endpoint: it resends deliveries that were created in this time range
-          and did not arrive, at a rate that does not overload the endpoint. Each delivery keeps its event id.
+          Sends what did not arrive in this time range, at a rate that does not overload the endpoint: after
+          an outage of the endpoint, or for the time in which the webhook was off or not created yet. Each
+          delivery keeps its event id.
         </Text>
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
           <TextInput
@@ -59,7 +67,7 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
             label="Since (your time)"
             required
             value={from}
-            onChange={(event) => setFrom(event.currentTarget.value)}
+            onChange={(event) => setInput({ from: event.currentTarget.value, to })}
             data-autofocus
           />
           <TextInput
@@ -67,30 +75,38 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
             label="Until (empty: now)"
             value={to}
             error={inputProblem}
-            onChange={(event) => setTo(event.currentTarget.value)}
+            onChange={(event) => setInput({ from, to: event.currentTarget.value })}
           />
         </SimpleGrid>
         <Radio.Group
-          label="Which deliveries"
-          value={status}
-          onChange={(value) => setStatus(value as RecoveryWindow['status'])}
+          label="What is sent"
+          value={choice}
+          onChange={(value) => setChoice(value as RecoveryChoice)}
         >
           <Stack gap={6} mt={6}>
-            <Radio value="failed" label="Failed: all attempts failed" />
-            <Radio value="cancelled" label="Cancelled: the webhook was switched off when they were due" />
+            {Object.entries(RECOVERY_CHOICES).map(([value, label]) => (
+              <Radio key={value} value={value} label={label} />
+            ))}
           </Stack>
         </Radio.Group>
+        {choice === 'all' && (
+          <Checkbox
+            label="Also what was delivered, a second time"
+            checked={isAgain}
+            onChange={(event) => setAgain(event.currentTarget.checked)}
+          />
+        )}
         <Text size="sm" role="status" fw={500}>
           {inputProblem === null &&
-            describeMatchCount(matching, status, count.isError ? describeProblem(count.error) : null)}
+            describeCount(counted, choice, count.isError ? describeProblem(count.error) : null)}
         </Text>
         {start.isError && <Problem title="The recovery was not started" error={start.error} />}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onCancel}>
             Cancel
           </Button>
-          <Button type="submit" loading={start.isPending} disabled={matching === undefined || matching === 0}>
-            Resend them
+          <Button type="submit" loading={start.isPending} disabled={isEmpty}>
+            Send them
           </Button>
         </Group>
       </Stack>

@@ -1,11 +1,26 @@
-import type { Recovery } from '../api/types.ts';
+import type { Recovery, RecoveryPreview } from '../api/types.ts';
 import { formatShortLocalTime, parseTime } from '../wording/time.ts';
-import { formatCount, localToMicros, type TimeWindow, toMicros, windowProblem } from './log/log-address.ts';
+import { localToMicros, type TimeWindow, toLocalText, toMicros, windowProblem } from './log/log-address.ts';
 
-interface WindowInput {
+export interface WindowInput {
   /** Local times as in a `datetime-local` field. */
   from: string;
   to: string;
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Returns the time in which the webhook was off, in whole minutes, or the last hour. @param missed undefined if unknown */
+export function initialWindow(
+  missed: Pick<RecoveryPreview, 'since' | 'until'> | undefined,
+  openedMs: number,
+): WindowInput {
+  const since = parseTime(missed?.since ?? '');
+  if (since === null) return { from: toLocalText(openedMs - HOUR_MS), to: '' };
+  const untilMs = parseTime(missed?.until ?? '')?.getTime() ?? openedMs;
+  const to = untilMs >= openedMs - MINUTE_MS ? '' : toLocalText(untilMs + MINUTE_MS - 1);
+  return { from: toLocalText(since.getTime()), to };
 }
 
 /** Returns the time range. @param openedMs end of the range if `to` is empty */
@@ -19,20 +34,6 @@ export function findWindowProblem({ from, to }: WindowInput, window: TimeWindow)
     return from === '' ? 'Enter a start time.' : 'The start is not a valid date and time.';
   if (window.until === '' && to !== '') return 'The end is not a valid date and time.';
   return windowProblem(window);
-}
-
-/** "214 failed deliveries will be resent." */
-export function describeMatchCount(
-  count: number | undefined,
-  status: 'failed' | 'cancelled',
-  problem: string | null,
-): string {
-  if (problem !== null) return `The deliveries could not be counted. ${problem}`;
-  if (count === undefined) return 'Counting…';
-  if (count === 0) return `No ${status} deliveries in this time range. There is nothing to resend.`;
-  if (count === 1) return `1 ${status} delivery will be resent.`;
-  const countText = formatCount(count);
-  return `${countText.charAt(0).toUpperCase()}${countText.slice(1)} ${status} deliveries will be resent.`;
 }
 
 type Progress = Pick<Recovery, 'status' | 'reason' | 'total_count' | 'recovered_count'>;

@@ -1,22 +1,30 @@
 import { Anchor, Code, Group, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { jobsByIdQuery } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
 import { CopyButton } from '../components/copy.tsx';
 import { LastStatus, Timestamp } from '../components/state.tsx';
 import { EVENT_TEXTS } from '../wording/webhooks.ts';
+import { Fact } from './fact.tsx';
 import classes from './webhook-facts.module.css';
+
+// With the formats, which the first load of the console must not contain.
+const OptionFacts = lazy(() => import('./option-facts.tsx'));
 
 /** Configuration and state of a webhook. */
 export function WebhookFacts({ accountId, webhook }: { accountId: number; webhook: Subscription }) {
   return (
     <dl className={classes.facts}>
       <Fact name="Endpoint" width="half">
-        <Group gap={6} wrap="nowrap" align="flex-start">
-          <Code className={classes.code ?? ''}>{webhook.client_url}</Code>
-          <CopyButton value={webhook.client_url} what="the endpoint" size="compact-xs" />
-        </Group>
+        {webhook.client_url === '' ? (
+          'None: the events are read from the feed'
+        ) : (
+          <Group gap={6} wrap="nowrap" align="flex-start">
+            <Code className={classes.code ?? ''}>{webhook.client_url}</Code>
+            <CopyButton value={webhook.client_url} what="the endpoint" size="compact-xs" />
+          </Group>
+        )}
       </Fact>
       <Fact name="Jobs" width="half">
         <Jobs accountId={accountId} ids={webhook.job_ids} />
@@ -33,6 +41,11 @@ export function WebhookFacts({ accountId, webhook }: { accountId: number; webhoo
           ))}
         </ul>
       </Fact>
+      {hasOptions(webhook) && (
+        <Suspense>
+          <OptionFacts accountId={accountId} webhook={webhook} />
+        </Suspense>
+      )}
       {webhook.signature_header !== undefined && (
         <Fact name="Signature header" width="half">
           <Code className={classes.code ?? ''}>{webhook.signature_header}</Code>
@@ -62,20 +75,10 @@ export function WebhookFacts({ accountId, webhook }: { accountId: number; webhoo
   );
 }
 
-interface FactProps {
-  name: string;
-  width?: 'quarter' | 'half' | 'full';
-  children: ReactNode;
-}
+const OPTIONS = ['format', 'filters', 'ordered', 'rate_limit', 'deactivate_on_410', 'labels'] as const;
 
-/** A name and its value in a `<dl>`. */
-export function Fact({ name, width = 'quarter', children }: FactProps) {
-  return (
-    <div className={classes.fact} data-width={width}>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
+function hasOptions(webhook: Subscription): boolean {
+  return OPTIONS.some((name) => webhook[name] !== undefined);
 }
 
 const JOBS_SHOWN = 5;

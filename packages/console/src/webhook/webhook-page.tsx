@@ -1,7 +1,7 @@
 import { Alert, Anchor, Group, Skeleton, Stack, Text, VisuallyHidden } from '@mantine/core';
 import { IconAlertTriangle, IconPlayerPause } from '@tabler/icons-react';
 import { type QueryClient, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { Link, type Params, useNavigate, useParams, useSearchParams } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
 import { useChanges } from '../api/changes.ts';
@@ -28,6 +28,8 @@ import { Secret } from './secret.tsx';
 import { PERIOD_DEFAULT } from './statistics/summary.ts';
 import { WebhookStatistics } from './statistics/webhook-statistics.tsx';
 import { WebhookFacts } from './webhook-facts.tsx';
+
+const FeedGuide = lazy(() => import('./feed-guide.tsx'));
 
 const pollWebhook = pollUnlessLive(5_000);
 
@@ -99,6 +101,7 @@ function WebhookPage({
     heading?.scrollIntoView({ block: 'start' });
   };
   const active = change.isPending ? change.variables.active : webhook.active;
+  const isFeedOnly = webhook.client_url === '';
   return (
     <>
       <PageHeading
@@ -113,7 +116,7 @@ function WebhookPage({
               denialReason={reason}
               onChange={(to) => change.mutate({ subscription: webhook, active: to })}
             />
-            <TestButton test={test} reason={reason} />
+            {!isFeedOnly && <TestButton test={test} reason={reason} />}
             <GuardedLinkButton to={editWebhookPath(account.id, webhook.id)} reason={reason} variant="default">
               Edit
             </GuardedLinkButton>
@@ -135,18 +138,26 @@ function WebhookPage({
           }
         />
         <TestOutcome test={test} />
-        <WebhookStatistics webhook={key} onHour={showHour} />
-        <RecentDeliveries
-          webhook={key}
-          actions={<Recover webhook={key} isActive={webhook.active} denialReason={reason} />}
-          emptyContent={
-            <EmptyLog
-              accountId={account.id}
-              webhook={webhook}
-              testButton={<TestButton test={test} reason={reason} />}
+        {isFeedOnly ? (
+          <Suspense>
+            <FeedGuide accountId={account.id} webhookId={webhook.id} />
+          </Suspense>
+        ) : (
+          <>
+            <WebhookStatistics webhook={key} onHour={showHour} />
+            <RecentDeliveries
+              webhook={key}
+              actions={<Recover webhook={key} isActive={webhook.active} denialReason={reason} />}
+              emptyContent={
+                <EmptyLog
+                  accountId={account.id}
+                  webhook={webhook}
+                  testButton={<TestButton test={test} reason={reason} />}
+                />
+              }
             />
-          }
-        />
+          </>
+        )}
         <WebhookFacts accountId={account.id} webhook={webhook} />
         <Secret webhook={key} subscription={webhook} denialReason={reason} />
         {webhook.signature_key !== undefined && (
@@ -157,7 +168,7 @@ function WebhookPage({
             denialReason={reason}
           />
         )}
-        <HelpLinks accountId={account.id} webhookId={webhook.id} />
+        {!isFeedOnly && <HelpLinks accountId={account.id} webhookId={webhook.id} />}
       </Stack>
       <DeleteDialog
         accountId={account.id}
@@ -178,10 +189,17 @@ function WebhookSummary({ webhook: { client_url, event_types, description } }: {
     <Stack gap={2} style={{ overflowWrap: 'anywhere' }}>
       {description !== '' && <Text>{description}</Text>}
       <Text size="sm">
-        {formatEventTypes(event_types)} to{' '}
-        <Text span inherit ff="monospace">
-          {client_url}
-        </Text>
+        {formatEventTypes(event_types)}
+        {client_url === '' ? (
+          ', read from the feed'
+        ) : (
+          <>
+            {' to '}
+            <Text span inherit ff="monospace">
+              {client_url}
+            </Text>
+          </>
+        )}
       </Text>
     </Stack>
   );

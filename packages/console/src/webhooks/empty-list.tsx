@@ -66,10 +66,11 @@ export function UnavailablePage({ reason }: { reason: string }) {
 interface EmptySearchProps {
   search: string;
   isFailingOnly: boolean;
+  labels: readonly string[];
   onClear: () => void;
 }
 
-export function EmptySearch({ search, isFailingOnly, onClear }: EmptySearchProps) {
+export function EmptySearch({ search, isFailingOnly, labels, onClear }: EmptySearchProps) {
   return (
     <Paper withBorder p="xl">
       <Stack align="flex-start" gap="sm" role="status">
@@ -77,12 +78,14 @@ export function EmptySearch({ search, isFailingOnly, onClear }: EmptySearchProps
           No webhook found
         </Title>
         <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-          {search === ''
-            ? 'No webhook is failing.'
-            : `No name, endpoint or description${isFailingOnly ? ' of a failing webhook' : ''} contains “${search}”.`}
+          {labels.length > 0
+            ? `No webhook matches with the label ${labels.join(' and ')}.`
+            : search === ''
+              ? 'No webhook is failing.'
+              : `No name, endpoint or description${isFailingOnly ? ' of a failing webhook' : ''} contains “${search}”.`}
         </Text>
         <Button variant="default" size="xs" onClick={onClear}>
-          {isFailingOnly ? 'Show all webhooks' : 'Clear the search'}
+          {isFailingOnly || labels.length > 0 ? 'Show all webhooks' : 'Clear the search'}
         </Button>
       </Stack>
     </Paper>

@@ -1,5 +1,14 @@
-import { Checkbox, CloseButton, Group, NativeSelect, Pagination, Text, TextInput } from '@mantine/core';
-import { IconSearch } from '@tabler/icons-react';
+import {
+  Button,
+  Checkbox,
+  CloseButton,
+  Group,
+  NativeSelect,
+  Pagination,
+  Text,
+  TextInput,
+} from '@mantine/core';
+import { IconSearch, IconX } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { useIsPhone } from '../components/page.tsx';
@@ -15,6 +24,8 @@ export interface ListParameters {
   pageSize: number;
   order: Order;
   isFailingOnly: boolean;
+  /** Labels that each webhook of the list has: `name` or `name:value`. */
+  labels: string[];
 }
 
 /** Orders of the list, by their names in the API. */
@@ -30,7 +41,7 @@ type Order = keyof typeof ORDERS;
 const ORDER_DEFAULT: Order = 'failing_since';
 const ORDER_NAMES = Object.keys(ORDERS) as Order[];
 
-/** Parses the URL: `?search=&sort=&failing=&page=&size=`. Invalid values are ignored. */
+/** Parses the URL: `?search=&sort=&failing=&label=&page=&size=`. Invalid values are ignored. */
 export function readListParameters(parameters: URLSearchParams): ListParameters {
   const size = Number(parameters.get('size'));
   const page = Number(parameters.get('page'));
@@ -40,6 +51,7 @@ export function readListParameters(parameters: URLSearchParams): ListParameters 
     pageSize: PAGE_SIZES.find((option) => option === size) ?? PAGE_SIZE_DEFAULT,
     order: ORDER_NAMES.find((option) => option === parameters.get('sort')) ?? ORDER_DEFAULT,
     isFailingOnly: parameters.get('failing') === 'true',
+    labels: [...new Set(parameters.getAll('label'))].filter((label) => label !== ''),
   };
 }
 
@@ -57,6 +69,8 @@ export function useListParameters(): [ListParameters, (change: Partial<ListParam
         setUnlessDefault(next, 'search', nextParameters.search, '');
         setUnlessDefault(next, 'sort', nextParameters.order, ORDER_DEFAULT);
         setUnlessDefault(next, 'failing', String(nextParameters.isFailingOnly), 'false');
+        next.delete('label');
+        for (const label of nextParameters.labels) next.append('label', label);
         setUnlessDefault(next, 'page', String(nextParameters.page), '1');
         setUnlessDefault(next, 'size', String(nextParameters.pageSize), String(PAGE_SIZE_DEFAULT));
         return next;
@@ -148,6 +162,28 @@ export function FailingOnly({ isOn, onChange }: { isOn: boolean; onChange: (isOn
       onChange={(event) => onChange(event.currentTarget.checked)}
     />
   );
+}
+
+/** The labels by which the list is filtered; a click on one removes it. */
+export function LabelFilters({
+  labels,
+  onChange,
+}: {
+  labels: readonly string[];
+  onChange: (labels: string[]) => void;
+}) {
+  return labels.map((label) => (
+    <Button
+      key={label}
+      size="compact-sm"
+      variant="light"
+      aria-label={`Remove the filter by label ${label}`}
+      rightSection={<IconX size={14} aria-hidden />}
+      onClick={() => onChange(labels.filter((other) => other !== label))}
+    >
+      {label}
+    </Button>
+  ));
 }
 
 const CONTROL_LABELS = {

@@ -1,11 +1,11 @@
 import { Menu } from '@mantine/core';
-import { IconEye, IconPencil, IconTrash } from '@tabler/icons-react';
+import { IconCopy, IconEye, IconPencil, IconTrash } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link } from 'react-router';
 import type { Subscription } from '../api/types.ts';
 import type { PopoverProps } from '../components/lazy-popover.tsx';
 import { useOpenOnMount } from '../components/overlays.tsx';
-import { editWebhookPath, webhookPath } from '../paths.ts';
+import { duplicateWebhookPath, editWebhookPath, webhookPath } from '../paths.ts';
 
 export interface RowActionsProps {
   accountId: number;
@@ -42,6 +42,13 @@ export default function RowMenu({
               leftSection={<IconPencil size={16} aria-hidden />}
             >
               Edit
+            </Menu.Item>
+            <Menu.Item
+              component={Link}
+              to={duplicateWebhookPath(accountId, id)}
+              leftSection={<IconCopy size={16} aria-hidden />}
+            >
+              Duplicate
             </Menu.Item>
             <Menu.Divider />
             <Menu.Item color="red" leftSection={<IconTrash size={16} aria-hidden />} onClick={onDelete}>

@@ -90,6 +90,7 @@ function Row({ accountId, subscription, jobNames, rates, denialReason, onActive,
             {name}
           </Text>
         </Anchor>
+        {subscription.labels && <Labels labels={subscription.labels} />}
       </th>
       <td>
         <Text size="sm">{formatEventTypes(event_types)}</Text>
@@ -101,7 +102,7 @@ function Row({ accountId, subscription, jobNames, rates, denialReason, onActive,
       </td>
       <td>
         <Text size="sm" ff="monospace" lineClamp={2} className={classes.endpoint ?? ''}>
-          {client_url}
+          {client_url === '' ? FEED_ONLY : client_url}
         </Text>
       </td>
       <td>
@@ -122,6 +123,31 @@ function Row({ accountId, subscription, jobNames, rates, denialReason, onActive,
         />
       </td>
     </tr>
+  );
+}
+
+const FEED_ONLY = 'none: read from the feed';
+
+/** Labels of a webhook, each a link to the list of webhooks that have it. */
+function Labels({ labels }: { labels: NonNullable<Subscription['labels']> }) {
+  return (
+    <Group gap={4}>
+      {Object.entries(labels).map(([name, value]) => {
+        const label = `${name}:${value}`;
+        return (
+          <Anchor
+            key={name}
+            component={Link}
+            to={`?${new URLSearchParams({ label })}`}
+            size="xs"
+            className={classes.breakAnywhere ?? ''}
+            aria-label={`Show webhooks with the label ${label}`}
+          >
+            {value === '' ? name : label}
+          </Anchor>
+        );
+      })}
+    </Group>
   );
 }
 
@@ -204,12 +230,13 @@ function Card({ accountId, subscription, jobNames, rates, denialReason, onActive
           onDelete={() => onDelete(subscription)}
         />
       </Group>
+      {subscription.labels && <Labels labels={subscription.labels} />}
       <dl className={classes.facts}>
         <Fact label="Events">{formatEventTypes(event_types)}</Fact>
         <Fact label="Jobs">{formatJobs(job_ids, jobNames)}</Fact>
         <Fact label="Endpoint">
           <Text span ff="monospace" fz={12.5} className={classes.breakAnywhere ?? ''}>
-            {client_url}
+            {client_url === '' ? FEED_ONLY : client_url}
           </Text>
         </Fact>
         <Fact label="Last 24 hours">

@@ -16,6 +16,7 @@ import { JOBS_NAMED_MAX, writeDenialReason } from '../wording/webhooks.ts';
 import { EmptyList, EmptySearch } from './empty-list.tsx';
 import {
   FailingOnly,
+  LabelFilters,
   type ListParameters,
   OrderSelect,
   Pager,
@@ -37,11 +38,13 @@ export function prefetch(client: QueryClient, params: Params, search: URLSearchP
   void client.prefetchQuery(incidentListQuery(accountId));
 }
 
-function listQuery(accountId: number, { search, page, pageSize, order, isFailingOnly }: ListParameters) {
+function listQuery(accountId: number, parameters: ListParameters) {
+  const { search, page, pageSize, order, isFailingOnly, labels } = parameters;
   return subscriptionsQuery(accountId, {
     search,
     order_by: order,
     ...(isFailingOnly && { failing: true }),
+    ...(labels.length > 0 && { label: labels }),
     limit: pageSize,
     offset: (page - 1) * pageSize,
   });
@@ -52,7 +55,7 @@ export function Component() {
   const account = useAccount();
   const denialReason = writeDenialReason(account);
   const [parameters, change] = useListParameters();
-  const { search, page, pageSize, order, isFailingOnly } = parameters;
+  const { search, page, pageSize, order, isFailingOnly, labels } = parameters;
   useChanges(account.id, null);
   const { mutate } = useChangeActive(account.id);
   const switchActive = useCallback<RowsProps['onActive']>(
@@ -71,7 +74,7 @@ export function Component() {
   });
 
   const isEmpty = list.isSuccess && totalCount === 0;
-  const isFiltered = search !== '' || isFailingOnly;
+  const isFiltered = search !== '' || isFailingOnly || labels.length > 0;
   const { openCount, isPending } = useIncidents(account.id);
   return (
     <>
@@ -98,6 +101,7 @@ export function Component() {
                 <SearchField value={search} onSearch={(text) => change({ search: text })} />
                 <OrderSelect value={order} onChange={(value) => change({ order: value })} />
                 <FailingOnly isOn={isFailingOnly} onChange={(isOn) => change({ isFailingOnly: isOn })} />
+                <LabelFilters labels={labels} onChange={(left) => change({ labels: left })} />
               </Group>
             )}
             {list.isError && list.data === undefined && (
@@ -113,7 +117,8 @@ export function Component() {
               <EmptySearch
                 search={search}
                 isFailingOnly={isFailingOnly}
-                onClear={() => change({ search: '', isFailingOnly: false })}
+                labels={labels}
+                onClear={() => change({ search: '', isFailingOnly: false, labels: [] })}
               />
             )}
             {!isEmpty && !(list.isError && list.data === undefined) && (

@@ -35,8 +35,15 @@ export function formatLastResponse({
   attempt_count,
   http_status_code,
   error_code,
-}: Pick<Delivery, 'attempt_count' | 'http_status_code' | 'error_code'>): string {
-  return attempt_count === 0 ? 'not sent yet' : formatStatus(http_status_code, error_code);
+  waiting_for,
+}: Pick<Delivery, 'attempt_count' | 'http_status_code' | 'error_code' | 'waiting_for'>): string {
+  if (attempt_count > 0) return formatStatus(http_status_code, error_code);
+  return waiting_for === undefined ? 'not sent yet' : formatWaitingFor(waiting_for);
+}
+
+/** "waiting for job.run.started", "waiting for its rate limit": waits that the webhook asks for, and no problem. */
+export function formatWaitingFor(waitingFor: NonNullable<Delivery['waiting_for']>): string {
+  return waitingFor.kind === 'order' ? `waiting for ${waitingFor.event_type}` : 'waiting for its rate limit';
 }
 
 function formatAttemptCount(count: number): string {
@@ -64,7 +71,8 @@ export function describeState({
   reason,
   attempt_count,
   next_attempt_at,
-}: Pick<Delivery, 'status' | 'reason' | 'attempt_count' | 'next_attempt_at'>): string {
+  waiting_for,
+}: Pick<Delivery, 'status' | 'reason' | 'attempt_count' | 'next_attempt_at' | 'waiting_for'>): string {
   switch (status) {
     case 'delivered':
       return attempt_count === 1
@@ -77,6 +85,7 @@ export function describeState({
     case 'pending': {
       const soFar =
         attempt_count === 0 ? 'Not sent yet.' : `${formatAttemptCount(attempt_count)} failed so far.`;
+      if (waiting_for !== undefined) return `${soFar} It is ${formatWaitingFor(waiting_for)}.`;
       // See docs/contract.md#lanes and #retry-after.
       return next_attempt_at === null
         ? `${soFar} Waiting for earlier deliveries of this webhook, or for the pause that its endpoint requested.`

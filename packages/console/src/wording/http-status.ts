@@ -109,8 +109,8 @@ export function formatStatus(code: string, errorCode: string | null): string {
   return reason === undefined ? code : `${code} ${reason}`;
 }
 
-/** Only a 2xx is a success; a redirect is a failure. */
-export function statusTone(code: string): Tone {
+/** Only a 2xx without an error code is a success; a redirect is a failure. */
+export function statusTone(code: string, errorCode: string | null = null): Tone {
   if (code === NEVER_TRIGGERED || code === '') return 'neutral';
-  return /^2\d\d$/.test(code) ? 'good' : 'bad';
+  return /^2\d\d$/.test(code) && errorCode === null ? 'good' : 'bad';
 }

@@ -1,5 +1,6 @@
+import { EVENT_TYPE_TABLE } from '@runhook/contract/event-types';
 import { runStatusOfCode, type StoredRunStatus } from '@runhook/contract/run-statuses';
-import type { Run, RunEvent } from '../api/types.ts';
+import type { Run, RunEvent, UnnotifiedWebhook } from '../api/types.ts';
 import type { Tone } from './http-status.ts';
 import { formatDuration } from './time.ts';
 
@@ -48,6 +49,15 @@ export const UNDELIVERED_TEXTS: Readonly<Record<Exclude<RunEvent['state'], 'matc
   waiting: 'This event has not been matched with webhooks yet. It is queued.',
   expired: 'The log no longer contains this event.',
 };
+
+/** Names the events that a webhook did not hear about, if it heard about others: ", of Run started"; otherwise empty. */
+export function formatUnnotifiedEvents({
+  events,
+  notified_event_types,
+}: Pick<UnnotifiedWebhook, 'events' | 'notified_event_types'>): string {
+  if (notified_event_types.length === 0) return '';
+  return `, about ${events.map(({ event_type }) => EVENT_TYPE_TABLE[event_type].label).join(' and ')}`;
+}
 
 export function formatWebhookCount(count: number): string {
   return count === 1 ? '1 webhook' : `${count.toLocaleString()} webhooks`;

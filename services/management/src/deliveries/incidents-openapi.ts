@@ -37,7 +37,7 @@ const INCIDENT_EXAMPLE: IncidentView = {
     {
       code: 'slack_no_text',
       title: '400 no_text: Slack needs a `text` field',
-      advice: 'Put a relay between them that converts the event to the format of the target.',
+      advice: 'Edit the webhook and set its format to Slack, then resend the failed deliveries.',
       http_status_code: '400',
       error_code: 'unsuccessful_status',
       delivery_count: 100,

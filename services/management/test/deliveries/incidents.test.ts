@@ -183,7 +183,7 @@ test('an incident stays open after a change of the endpoint until a delivery suc
   await failed(id, { status: 400, body: 'no_text', at: 9 * MINUTE_MS, runId: 1 });
   const { status } = await harness.call('PUT', account.path(`/subscription/${id}`), {
     token: account.token,
-    body: { ...SUBSCRIPTION_FIELDS, client_url: 'https://receiver.example.com/relay' },
+    body: { ...SUBSCRIPTION_FIELDS, client_url: 'https://receiver.example.com/other' },
   });
   expect(status).toBe(200);
   const { data } = (await incidents()).json;

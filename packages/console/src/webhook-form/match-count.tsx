@@ -1,0 +1,48 @@
+import { Text } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { describeProblem } from '../api/api-error.ts';
+import { matchCountQuery } from '../api/filters.ts';
+import { describeMatchCount, describeVolume } from './match-wording.ts';
+import type { WebhookValues } from './webhook-values.ts';
+
+const DEBOUNCE_MS = 300;
+
+interface MatchCountProps {
+  accountId: number;
+  values: WebhookValues;
+}
+
+/** "412 of 2,310 events of the last 7 days match." */
+export function MatchCount({ accountId, values }: MatchCountProps) {
+  const { data, error } = useMatchCount(accountId, values);
+  return (
+    <Text size="sm" role="status">
+      {values.eventTypes.length === 0
+        ? 'Choose events to see how many match.'
+        : error !== null
+          ? `The matching events could not be counted. ${describeProblem(error)}`
+          : data === undefined
+            ? 'Counting the events that match…'
+            : describeMatchCount(data)}
+    </Text>
+  );
+}
+
+/** States below which rate the recent events would pile up; nothing without a rate limit. */
+export function RateLimitNote({ accountId, values }: MatchCountProps) {
+  const { data } = useMatchCount(accountId, values);
+  if (values.rateLimit === '' || data === undefined) return null;
+  return (
+    <Text size="sm" role="status">
+      {describeVolume(data, Number(values.rateLimit))}
+    </Text>
+  );
+}
+
+function useMatchCount(accountId: number, values: WebhookValues) {
+  const { eventTypes, jobIds, runStatuses, environmentIds, projectIds } = values;
+  const selection = { eventTypes, jobIds, runStatuses, environmentIds, projectIds };
+  const [debounced] = useDebouncedValue(JSON.stringify(selection), DEBOUNCE_MS);
+  return useQuery(matchCountQuery(accountId, JSON.parse(debounced) as typeof selection));
+}

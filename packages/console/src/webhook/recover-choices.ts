@@ -1,0 +1,57 @@
+import type { RecoveryPreview, RecoveryRequest } from '../api/types.ts';
+import { formatShortLocalTime, parseTime } from '../wording/time.ts';
+
+/** What a recovery sends, with the label of each choice. */
+export const RECOVERY_CHOICES = {
+  all: 'All that did not arrive: failed, cancelled or never sent',
+  failed: 'Failed: all attempts failed',
+  unsent: 'Never sent: the webhook was off, not created yet, or did not match',
+  cancelled: 'Cancelled: the webhook was switched off when they were due',
+} as const;
+
+export type RecoveryChoice = keyof typeof RECOVERY_CHOICES;
+
+/** Returns the fields of the request. @param isAgain whether `all` includes what was delivered */
+export function toSelection(
+  choice: RecoveryChoice,
+  isAgain: boolean,
+): Omit<RecoveryRequest, 'since' | 'until'> {
+  if (choice === 'cancelled') return { status: choice };
+  return { include: choice, ...(choice === 'all' && isAgain && { again: true }) };
+}
+
+const NOUNS: Readonly<Record<RecoveryChoice, readonly [one: string, many: string]>> = {
+  all: ['event', 'events'],
+  failed: ['failed delivery', 'failed deliveries'],
+  unsent: ['unsent event', 'unsent events'],
+  cancelled: ['cancelled delivery', 'cancelled deliveries'],
+};
+
+/** "126 events of 31 Jan 2026, 14:02 to 31 Jan 2026, 15:30 will be sent: 120 never sent, 6 failed." */
+export function describeCount(
+  preview: Pick<RecoveryPreview, 'total_count' | 'count_limited' | 'counts' | 'since' | 'until'> | undefined,
+  choice: RecoveryChoice,
+  problem: string | null,
+): string {
+  if (problem !== null) return `What would be sent could not be counted. ${problem}`;
+  if (preview === undefined) return 'Counting…';
+  const { total_count: total, count_limited: isLimited, since, until } = preview;
+  const [one, many] = NOUNS[choice];
+  if (total === 0 && !isLimited) return `No ${many} in this time range. There is nothing to send.`;
+  const count = `${isLimited ? 'At least ' : ''}${total.toLocaleString()} ${total === 1 ? one : many}`;
+  const range = since === null || until === null ? '' : ` of ${formatTime(since)} to ${formatTime(until)}`;
+  const parts = choice === 'all' ? listCounts(preview.counts) : '';
+  return `${count}${range} will be sent${parts === '' ? '' : `: ${parts}`}.`;
+}
+
+function listCounts({ unsent, failed, cancelled }: RecoveryPreview['counts']): string {
+  return Object.entries({ 'never sent': unsent, failed, cancelled })
+    .filter(([, count]) => count > 0)
+    .map(([label, count]) => `${count.toLocaleString()} ${label}`)
+    .join(', ');
+}
+
+function formatTime(micros: string): string {
+  const date = parseTime(micros);
+  return date === null ? micros : formatShortLocalTime(date);
+}
