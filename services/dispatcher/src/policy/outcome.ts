@@ -1,5 +1,6 @@
 import { attemptsLeft, type CycleProgress, type Interpretation, NOT_ACCEPTED } from '@runhook/contract';
 import type { EgressResult } from '@runhook/egress';
+import { httpDateMs } from './http-date.ts';
 
 /** Consequence of an attempt for its delivery. */
 export type Outcome =
@@ -93,7 +94,10 @@ function attemptsMade({ cycle, attemptCount }: CycleProgress): number {
 
 const HONOURED_STATUS_CODES = new Set([429, 503]);
 
-/** Returns the `Retry-After` of a 429 or 503 (seconds or an HTTP date) in milliseconds, at most an hour; else null. */
+/**
+ * Returns the `Retry-After` of a 429 or 503 (seconds or an HTTP date) in milliseconds, at most an hour; else null. A date
+ * is compared with the `Date` of the same response, because the endpoint's clock may be wrong.
+ */
 export function retryAfterMs(
   statusCode: number,
   headers: Record<string, string>,
@@ -102,8 +106,10 @@ export function retryAfterMs(
   const text = headers['retry-after']?.trim();
   if (!text || !HONOURED_STATUS_CODES.has(statusCode)) return null;
   if (/^\d+$/.test(text)) return Math.min(Number(text) * 1_000, RETRY_AFTER_MAX_MS);
-  const timeMs = text.endsWith('GMT') ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(timeMs) ? null : Math.min(Math.max(timeMs - nowMs, 0), RETRY_AFTER_MAX_MS);
+  const untilMs = httpDateMs(text);
+  if (untilMs === null) return null;
+  const sinceMs = httpDateMs(headers.date?.trim() ?? '') ?? nowMs;
+  return Math.min(Math.max(untilMs - sinceMs, 0), RETRY_AFTER_MAX_MS);
 }
 
 const FAULT_DELAY_FIRST_MS = 2_000;
