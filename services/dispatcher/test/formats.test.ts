@@ -157,7 +157,8 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
   test('a trigger that is older than a delivered resolve of its job is not sent', async () => {
     const { id } = await subscribe('pagerduty', '/v2/enqueue', pagerDutyTarget);
     const trigger = event('job.run.errored');
-    const resolve = event('job.run.completed', 7_002);
+    const timestamp = `${new Date(Date.now() + 1_000).toISOString().slice(0, -1)}000000Z`;
+    const resolve = { ...event('job.run.completed', 7_002), timestamp };
     // The trigger fails until the resolve of a later run has arrived.
     harness.receiver.respondWith(async (request, index) => {
       if (index === 0) await harness.publisher.publish(resolve);

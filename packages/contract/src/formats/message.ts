@@ -65,7 +65,7 @@ export function runUrlOf({ accountId, data }: JobRunEvent, consoleUrl: string | 
 }
 
 /** Returns the time at which the run ended, as reported; null for a run that has not. */
-export function endOf({ eventType, data }: JobRunEvent): string | null {
+function endOf({ eventType, data }: JobRunEvent): string | null {
   const { time } = EVENT_TYPE_TABLE[eventType];
   return time === null ? null : ((data as unknown as Record<string, string>)[time] ?? null);
 }
