@@ -244,7 +244,7 @@ export function createEndpoints(
     testSubscriptionEndpoint(testDependencies),
     testStoredEndpoint(testDependencies),
     testUnsavedEndpoint({ ...testDependencies, urlProblem: guard.urlProblem }),
-    previewEndpoint({ reads, clock }),
+    previewEndpoint({ reads, clock, pendingMax: settings.pendingDeliveriesPerAccount }),
     changesEndpoint(changes),
     ...deliveryEndpoints({ prisma, pool, reads, consoleUrl }),
     ...accountLogEndpoints({ pool, reads }),
