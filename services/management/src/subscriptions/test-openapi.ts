@@ -141,7 +141,7 @@ const HEADERS: Schema = { type: 'object', additionalProperties: { type: 'string'
 
 const { format, format_options } = OPTION_REQUEST_PROPERTIES;
 const MESSAGE_FIELDS: PropertiesOf<Required<TestMessageFields>> = {
-  event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
+  event_type: { ...EVENT_TYPE, description: `Type of the sample. Default: \`${DEFAULT_TEST_EVENT_TYPE}\`.` },
   event_id: {
     type: ['string', 'null'],
     description:
@@ -208,6 +208,7 @@ export const testSchemas: Record<string, Schema> = {
     {
       client_url: client_url as Schema,
       ...MESSAGE_FIELDS,
+      event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
       name: {
         type: ['string', 'null'],
         maxLength: 255,
