@@ -248,7 +248,7 @@ export function createEndpoints(
     testSubscriptionEndpoint(testDependencies),
     testStoredEndpoint(testDependencies),
     testUnsavedEndpoint({ ...testDependencies, urlProblem: guard.urlProblem }),
-    previewEndpoint({ reads, clock }),
+    previewEndpoint({ reads, clock, pendingMax: settings.pendingDeliveriesPerAccount }),
     changesEndpoint(changes),
     feedEndpoint({ prisma, ...feed, retentionDays: settings.logRetentionDays }),
     ...deliveryEndpoints({ prisma, pool, reads, consoleUrl }),

@@ -18,6 +18,7 @@ const EXAMPLE: PreviewView = {
   since: '1794564000000000',
   until: '1795168800000000',
   is_complete: true,
+  lowest_rate_limit: 0.001,
 };
 
 function namesParameter(name: string, description: string, names: readonly string[]): Parameter {
@@ -47,6 +48,12 @@ export const previewSchemas: Record<string, Schema> = {
     is_complete: {
       type: 'boolean',
       description: `Whether all ${PREVIEW_DAYS} days are counted. False if the count stopped at a limit; \`since\` says where.`,
+    },
+    lowest_rate_limit: {
+      type: 'number',
+      minimum: 0,
+      description:
+        'Value of `rate_limit` below which so many of these deliveries would wait that the account reaches its limit. Without retries.',
     },
   }),
 };

@@ -2,6 +2,7 @@
 import {
   EVENT_TYPES,
   type EventSelection,
+  type EventVolume,
   eventMatches,
   FILTER_LIMITS,
   FILTER_RUN_STATUSES,
@@ -9,6 +10,7 @@ import {
   IdSet,
   integerIdFromText,
   isStoredRunStatus,
+  lowestRateLimit,
   SUBSCRIPTION_LIMITS,
   unmatchableFilters,
 } from '@runhook/contract';
@@ -37,10 +39,29 @@ export interface PreviewView {
   until: string;
   /** False if the count stopped at a limit, so that `since` is later than seven days ago. */
   is_complete: boolean;
+  /**
+   * Requests per second below which a rate limit would let so many of these events wait that the account reaches its
+   * limit of waiting deliveries; if they went on like this.
+   */
+  lowest_rate_limit: number;
+}
+
+export interface PreviewOptions {
+  untilMs: number;
+  /** Deliveries of an account that may wait. */
+  pendingMax: number;
+  runsMax?: number;
+}
+
+export interface PreviewDependencies {
+  reads: ReplicaReads;
+  clock: Clock;
+  /** Deliveries of an account that may wait. */
+  pendingMax: number;
 }
 
 /** Counts the events of the last days that match event types, jobs and filters (docs/contract.md#filters). */
-export function previewEndpoint({ reads, clock }: { reads: ReplicaReads; clock: Clock }): AccountEndpoint {
+export function previewEndpoint({ reads, clock, pendingMax }: PreviewDependencies): AccountEndpoint {
   return {
     method: 'GET',
     path: '/api/v3/accounts/:account_id/webhooks/preview',
@@ -49,10 +70,8 @@ export function previewEndpoint({ reads, clock }: { reads: ReplicaReads; clock: 
     async handle(request) {
       const selection = readSelection(new QueryReader(request.query));
       const database = reads.databaseFor(request);
-      return {
-        code: 200,
-        data: await countMatches(database, request.account.id, selection, { untilMs: clock.nowMs() }),
-      };
+      const options = { untilMs: clock.nowMs(), pendingMax };
+      return { code: 200, data: await countMatches(database, request.account.id, selection, options) };
     },
   };
 }
@@ -118,25 +137,39 @@ export async function countMatches(
   database: Queryable,
   accountId: number,
   selection: EventSelection,
-  { untilMs, runsMax = PREVIEW_RUNS_MAX }: { untilMs: number; runsMax?: number },
+  { untilMs, pendingMax, runsMax = PREVIEW_RUNS_MAX }: PreviewOptions,
 ): Promise<PreviewView> {
   const startedAtMs = performance.now();
   const view = { matched_count: 0, total_count: 0, until: microsOfMs(untilMs) };
+  const days: EventVolume[] = [];
   let runsLeft = runsMax;
+  const viewSince = (since: string, isComplete: boolean): PreviewView => ({
+    ...view,
+    since,
+    is_complete: isComplete,
+    lowest_rate_limit: lowestRateLimit(days, pendingMax),
+  });
   for (let day = 1; ; day += 1) {
     const sinceMs = untilMs - day * DAY_MS;
     const bounds = [microsOfMs(sinceMs), microsOfMs(sinceMs + DAY_MS)];
     const groups = await queryRows(database, GROUP_COLUMNS, SELECT_GROUPS, [accountId, ...bounds, runsLeft]);
+    const volume = { count: 0, seconds: DAY_MS / 1_000 };
+    days.push(volume);
     for (const group of groups) {
       runsLeft -= group.run_count;
       const { matched, total } = countGroup(group, selection);
+      volume.count += matched;
       view.matched_count += matched;
       view.total_count += total;
     }
-    if (runsLeft <= 0) return { ...view, since: oldestOf(groups), is_complete: false };
+    if (runsLeft <= 0) {
+      const since = oldestOf(groups);
+      volume.seconds = (sinceMs + DAY_MS) / 1_000 - Number(since) / 1_000_000;
+      return viewSince(since, false);
+    }
     const isComplete = day === PREVIEW_DAYS;
     if (isComplete || performance.now() - startedAtMs > PREVIEW_MS)
-      return { ...view, since: microsOfMs(sinceMs), is_complete: isComplete };
+      return viewSince(microsOfMs(sinceMs), isComplete);
   }
 }
 

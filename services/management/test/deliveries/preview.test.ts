@@ -70,6 +70,7 @@ describe('the preview of a webhook', () => {
       since: expect.any(String),
       until: expect.any(String),
       is_complete: true,
+      lowest_rate_limit: matched_count === 0 ? 0 : 0.001,
     });
     expect(Number(json.data.until) - Number(json.data.since)).toBe(7 * 86_400_000_000);
   });
@@ -87,7 +88,7 @@ describe('the preview of a webhook', () => {
   ])('rejects %s', async (query, message) => {
     const { status, json } = await preview(query);
     expect(status).toBe(400);
-    expect(json).toEqual(failure(400, `Invalid request: ${message}.`, message.replace(" ", ": ")));
+    expect(json).toEqual(failure(400, `Invalid request: ${message}.`, message.replace(' ', ': ')));
   });
 
   test('stops at a limit of runs, and says where', async () => {
@@ -99,12 +100,16 @@ describe('the preview of a webhook', () => {
     );
     const everything = { active: true, eventTypes: EVENT_TYPES, jobIds: new IdSet([]), filters: null };
     const untilMs = Date.now() + 60_000;
-    expect(await countMatches(pool, account.id, everything, { untilMs, runsMax: 2 })).toEqual({
+    expect(
+      await countMatches(pool, account.id, everything, { untilMs, pendingMax: 100, runsMax: 2 }),
+    ).toEqual({
       matched_count: 4,
       total_count: 4,
       since: rows[0].at,
       until: String(untilMs * 1_000),
       is_complete: false,
+      // Four events in the minute since then.
+      lowest_rate_limit: expect.closeTo(4 / ((untilMs * 1_000 - rows[0].at) / 1_000_000), 2),
     });
   });
 
