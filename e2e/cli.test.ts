@@ -187,6 +187,44 @@ test('commands create, show, change and delete jobs', async () => {
   await runhook('webhooks', 'delete', 'Of one job', '--yes');
 });
 
+test('commands set, show, find and clear the delivery options of webhooks, and duplicate one', async () => {
+  const options = ['--rate-limit', '2.5', '--ordered', '--run-status', 'errored', '--label', 'team=data'];
+  const create = ['webhooks', 'create', '--name', 'Chat', '--endpoint', endpoint.url, '--inactive'];
+  expect(await json(0, ...create, '--format', 'slack', ...options)).toMatchObject({
+    format: 'slack',
+    filters: { run_statuses: ['20'] },
+    ordered: true,
+    rate_limit: 2.5,
+    labels: { team: 'data' },
+  });
+  expect((await runhook('webhooks', 'get', 'Chat')).stdout).toMatch(
+    /^format: +slack\nrun statuses: +errored\nordered: +yes\nrate limit: +2.5 per second\nlabels: +team=data$/m,
+  );
+  const found = ['webhooks', 'list', '--label', 'team=data', '--event', 'job.run.started'];
+  expect(await json(0, ...found)).toMatchObject([{ name: 'Chat' }]);
+  const update = [
+    'webhooks',
+    'update',
+    'Chat',
+    '--clear',
+    'ordered',
+    '--clear',
+    'labels',
+    '--rate-limit',
+    '5',
+  ];
+  const updated = await json(0, ...update);
+  expect(updated).toMatchObject({ name: 'Chat', format: 'slack', rate_limit: 5, active: false });
+  expect(updated).not.toHaveProperty('ordered');
+  expect(await runhook('webhooks', 'update', 'Chat', '--clear', 'name')).toMatchObject({ code: 2 });
+  expect(await json(0, 'webhooks', 'duplicate', 'Chat')).toMatchObject({
+    name: 'Chat (copy)',
+    format: 'slack',
+    hmac_secret: expect.stringMatching(/^whsec_/),
+  });
+  for (const name of ['Chat', 'Chat (copy)']) await runhook('webhooks', 'delete', name, '--yes');
+});
+
 test('commands show and change webhooks, deliveries and runs', async () => {
   expect(await json(0, 'webhooks', 'list', '--search', 'Pager')).toMatchObject([{ name: 'Pager' }]);
   const listed = await runhook('webhooks', 'list');

@@ -118,7 +118,7 @@ async function commitLate({ pool }: PrismaDatabase, { account }: World): Promise
   try {
     await client.query('BEGIN');
     await client.query(
-      `INSERT INTO events (day, id, account_id, event_type, "timestamp", data) VALUES (current_date, $1, $2, $3, $4, $5)`,
+      `INSERT INTO events (day, id, account_id, event_type, "timestamp", data) VALUES ((now() AT TIME ZONE 'UTC')::date, $1, $2, $3, $4, $5)`,
       [eventId, account.id, eventType, timestamp, JSON.stringify(data)],
     );
     await wait(OPEN_MS);

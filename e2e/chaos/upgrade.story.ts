@@ -2,9 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
+import { eventually } from '@runhook/testing';
 import { reportFigure } from '../proof-figures.ts';
 import { createLedger } from './ledger.ts';
-import { startLoad } from './load.ts';
+import { type Load, startLoad } from './load.ts';
 import { migrateTo } from './migrate-to.ts';
 import { startReleaseClient } from './release-client.ts';
 import type { Row } from './run-fault.ts';
@@ -46,12 +47,28 @@ async function upgrade(backend: BackendName): Promise<Row> {
   const print = (text: string) => process.stderr.write(`queue on ${backend}: ${text}\n`);
   try {
     const load = await startLoad(world, { publishesDirectly: true, repeatsCalls: false, client });
+    const token = await client.createToken(load.accountId);
     const steps: [name: string, step: () => Promise<unknown>][] = [
       ['the previous release', async () => undefined],
       ['migrated', () => migrateTo(world)],
-      ['rolled to this release', () => rollServices(world, NEWER_CHECKOUT)],
+      ['management of this release', () => rollManagement(world, NEWER_CHECKOUT)],
+      [
+        'a delivery option rejected',
+        async () => expect(await createWithFormat(world, load, token)).toBe(409),
+      ],
+      ['dispatchers of this release', () => rollDispatchers(world, NEWER_CHECKOUT)],
+      [
+        'a delivery option accepted',
+        () => eventually(async () => expect(await createWithFormat(world, load, token)).toBe(201)),
+      ],
       ['a subscription made inactive', () => load.deactivateLeaving()],
-      ['rolled back', () => rollServices(world, OLDER_CHECKOUT)],
+      [
+        'rolled back',
+        async () => {
+          await rollManagement(world, OLDER_CHECKOUT);
+          await rollDispatchers(world, OLDER_CHECKOUT);
+        },
+      ],
     ];
     for (const [name, step] of steps) {
       await step();
@@ -71,16 +88,38 @@ async function upgrade(backend: BackendName): Promise<Row> {
   }
 }
 
-/**
- * Replaces each process as a rolling update does: starts a new one, and stops the old one when the new one is ready. It must exit
+/*
+ * A rolling update replaces each process: it starts a new one, and stops the old one when the new one is ready. The old one must exit
  * with 0 after finishing its work in flight.
  */
-async function rollServices(world: World, checkout: string): Promise<void> {
+
+async function rollManagement(world: World, checkout: string): Promise<void> {
   const before = world.management;
   await world.startManagement(checkout);
   expect(await before.stop()).toBe(0);
+}
+
+async function rollDispatchers(world: World, checkout: string): Promise<void> {
   for (const [index, dispatcher] of world.dispatchers.entries()) {
     await world.startDispatcher(index, { checkout });
     expect(await dispatcher.stop()).toBe(0);
   }
+}
+
+/** Returns the status of the response to the creation of an inactive webhook that older dispatchers do not support. */
+async function createWithFormat({ management }: World, { accountId }: Load, token: string): Promise<number> {
+  const response = await fetch(`${management.url}/api/v3/accounts/${accountId}/webhooks/subscriptions`, {
+    method: 'POST',
+    headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      name: 'Slack',
+      event_types: ['job.run.errored'],
+      client_url: 'https://hooks.slack.com/services/T0/B0/x',
+      format: 'slack',
+      active: false,
+    }),
+  });
+  const body = await response.text();
+  if (response.status === 409) expect(body).toContain('A dispatcher of an older release is running');
+  return response.status;
 }

@@ -150,6 +150,7 @@ test('every accepted event is delivered although a worker of Citus is killed und
       async () => (await call(world, account, path, body)).status === 201,
     );
   };
+  const readers = world.accounts.slice(0, 3).map((account) => startReader(world, account));
   const beganMs = performance.now();
   let killing: Promise<void> | null = null;
   for (let run = 1; performance.now() - beganMs < LOAD_MS; run += 1) {
@@ -177,6 +178,17 @@ test('every accepted event is delivered although a worker of Citus is killed und
     },
     { timeoutMs: RECOVERY_TIMEOUT_MS, intervalMs: 500 },
   );
+  const consumed = new Set<string>();
+  await eventually(
+    () => {
+      for (const { keys } of readers) for (const key of keys) consumed.add(key);
+      const ids = readers.map(({ account }) => `${account.id}/`);
+      const unread = [...accepted].filter((key) => ids.some((id) => key.startsWith(id)) && !consumed.has(key));
+      expect(unread).toEqual([]);
+    },
+    { timeoutMs: RECOVERY_TIMEOUT_MS, intervalMs: 500 },
+  );
+  for (const reader of readers) await reader.end();
   const { rows } = await world.database.pool.query('SELECT sum(attempt_count)::int AS made FROM deliveries');
   const arrived = world.receiver.requests.length;
   const ledger =
@@ -189,6 +201,30 @@ test('every accepted event is delivered although a worker of Citus is killed und
   world.receiver.respondWith(200);
   await checkRedelivery(world);
 }, 600_000);
+
+/** Follows the feed of an account, from which no page may leave out an event that a worker commits late. */
+function startReader(world: World, account: World['accounts'][number]) {
+  const keys = new Set<string>();
+  const path = `/v3/accounts/${account.id}/webhooks/subscription/${account.subscriptionId}/events`;
+  let isEnded = false;
+  const read = async () => {
+    for (let after = ''; !isEnded; ) {
+      const page = await call(world, account, `${path}?after=${after}&limit=100&wait=1`).catch(() => null);
+      if (page?.status !== 200) {
+        await wait(200);
+        continue;
+      }
+      for (const { eventType, data } of page.json.data) keys.add(`${account.id}/${data.runId}/${eventType}`);
+      after = page.json.extra.pagination.next_after;
+    }
+  };
+  const reading = read();
+  const end = async () => {
+    isEnded = true;
+    await reading;
+  };
+  return { account, keys, end };
+}
 
 /** Reads the log of three accounts, and redelivers a delivery of each. */
 async function checkRedelivery(world: World): Promise<void> {

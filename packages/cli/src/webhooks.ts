@@ -1,7 +1,6 @@
 import type { Client, Schemas } from '@runhook/client';
 import { EVENT_TYPES } from '@runhook/contract';
 import { table } from '@runhook/runtime/terminal-text';
-import { InvalidArgumentError } from 'commander';
 import {
   type Command,
   type CommandGroup,
@@ -9,18 +8,22 @@ import {
   option,
   parsers,
   repeatable,
-  timeText,
   UsageError,
 } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
 import { recover } from './recover.ts';
-
-const WEBHOOKS_PATH = '/api/v3/accounts/{account_id}/webhooks';
-const WEBHOOK_PATH = `${WEBHOOKS_PATH}/subscription/{webhook_id}` as const;
-
-type Webhook = Schemas['Subscription'];
-
-const WEBHOOK_ARGUMENT: [string, string] = ['<webhook>', 'id or name of the webhook'];
+import { formatOptions, parseLabel } from './webhook-options.ts';
+import {
+  type EventType,
+  eventType,
+  stateOf,
+  urlText,
+  WEBHOOK_ARGUMENT,
+  WEBHOOK_PATH,
+  WEBHOOKS_PATH,
+  webhookText,
+} from './webhook-text.ts';
+import { create, duplicate, update } from './webhook-writes.ts';
 
 /** Returns the first `count` rows of a list. */
 export async function takeRows<T>(rows: AsyncIterable<T>, count: number): Promise<T[]> {
@@ -36,28 +39,34 @@ export function limitOption() {
   return option('--limit <count>', 'maximum number of rows', parsers.integer(1, 100_000)).default(50);
 }
 
-/** "active", "failing since 2026-01-31T12:00:00Z", "inactive". */
-function stateOf({ active, health }: Webhook): string {
-  if (!active) return 'inactive';
-  return health?.failing_since === undefined ? 'active' : `failing since ${timeText(health.failing_since)}`;
+interface ListOptions extends ConnectionOptions {
+  search?: string;
+  failing?: true;
+  event?: EventType[];
+  label?: [key: string, value: string][];
+  limit: number;
 }
 
-const list: Command<ConnectionOptions & { search?: string; failing?: true; limit: number }> = {
+const list: Command<ListOptions> = {
   name: 'list',
   summary: 'list the webhooks of the account',
   description: 'Lists the webhooks of the account, newest first.',
   options: [
     option('--search <text>', 'text in name, URL or description, or a complete id'),
     option('--failing', 'only webhooks whose latest attempt failed'),
+    repeatable('--event <type>', 'only webhooks with any of these event types', eventType),
+    repeatable('--label <key[=value]>', 'only webhooks with this label; may be repeated', parseLabel),
     limitOption(),
     ...connectionOptions(),
   ],
   examples: ['webhooks list --failing'],
-  async run(context, { search = '', failing, limit, ...connection }) {
+  async run(context, { search = '', failing, event = [], label = [], limit, ...connection }) {
     const client = await connect(context.env, connection);
     const query = {
       search,
       ...(failing && { failing: true }),
+      event_types: event.join(),
+      label: label.map(([key, value]) => (value === '' ? key : `${key}:${value}`)),
       include: 'health',
       limit: Math.min(limit, 100),
     } as const;
@@ -67,33 +76,6 @@ const list: Command<ConnectionOptions & { search?: string; failing?: true; limit
     return 0;
   },
 };
-
-const urlText = ({ client_url: url }: Pick<Webhook, 'client_url'>) => url || 'none: it has only a feed';
-
-function webhookText(webhook: Webhook): string {
-  const facts: [string, string | undefined][] = [
-    ['id', webhook.id],
-    ['name', webhook.name],
-    ['description', webhook.description],
-    ['url', urlText(webhook)],
-    ['state', stateOf(webhook)],
-    ['deactivated', webhook.deactivate_reason],
-    ['events', webhook.event_types.join(', ')],
-    ['jobs', webhook.job_ids.join(', ') || 'all'],
-    ['signature header', webhook.signature_header],
-    ['custom headers', Object.keys(webhook.headers ?? {}).join(', ')],
-    [
-      'last attempt',
-      webhook.dispatched_at && `${timeText(webhook.dispatched_at)}, ${webhook.http_status_code}`,
-    ],
-    ['secret', 'hmac_secret' in webhook ? `${webhook.hmac_secret} (not shown again)` : undefined],
-    ['old secret valid until', timeText(webhook.secret_rotation?.ends_at)],
-    ['public keys', webhook.signature_key?.public_keys.join(', ')],
-    ['old key pair valid until', timeText(webhook.signature_key?.rotation?.ends_at)],
-  ];
-  const rows = facts.flatMap(([name, value]) => (value ? [[`${name}:`, value]] : []));
-  return table(['', ''], rows).trimStart();
-}
 
 const get: Command<ConnectionOptions> = {
   name: 'get',
@@ -114,89 +96,49 @@ const get: Command<ConnectionOptions> = {
   },
 };
 
-interface CreateOptions extends ConnectionOptions {
-  name: string;
-  endpoint?: string;
-  feedOnly?: true;
-  event?: Schemas['SubscriptionFields']['event_types'];
-  job?: number[];
-  description?: string;
-  signatureHeader?: string;
-  signatureKey?: 'ed25519';
-  inactive?: true;
+interface TestOptions extends ConnectionOptions {
+  type?: (typeof EVENT_TYPES)[number];
+  event?: string;
+  format?: string;
+  formatOption?: [name: string, value: string][];
 }
 
-function eventType(text: string): string {
-  if (!EVENT_TYPES.some((type) => type === text))
-    throw new InvalidArgumentError(`It must be one of ${EVENT_TYPES.join(', ')}.`);
-  return text;
-}
-
-const create: Command<CreateOptions> = {
-  name: 'create',
-  summary: 'create a webhook',
-  description: 'Creates a webhook and shows its secret, which cannot be shown again.',
+const test: Command<TestOptions> = {
+  name: 'test',
+  summary: 'send a signed sample or a past event from the service to the endpoint',
+  description:
+    'The service sends a sample or a past event to the endpoint of the webhook, in its format or another one. Shows the response, and exits with 1 unless the endpoint accepted it.',
+  arguments: [WEBHOOK_ARGUMENT],
   options: [
-    option('--name <name>', 'name of the webhook').makeOptionMandatory(),
-    option('--endpoint <url>', 'URL to which deliveries are sent'),
-    option('--feed-only', 'create a webhook without an endpoint, whose events are read from its feed'),
-    repeatable(
-      '--event <type>',
-      `event type that is sent; may be repeated; default: all of ${EVENT_TYPES.join(', ')}`,
-      eventType,
-    ),
-    repeatable(
-      '--job <id>',
-      'id of a job whose events are sent; may be repeated; default: all jobs',
-      parsers.id,
-    ),
-    option('--description <text>', 'description of the webhook'),
-    option('--signature-header <name>', 'name of the signature header, if a proxy strips Authorization'),
-    choice('--signature-key <type>', 'type of a key pair that signs in addition to the secret', ['ed25519']),
-    option('--inactive', 'create the webhook inactive: it gets no deliveries until it is activated'),
+    choice('--type <type>', 'event type of the sample', EVENT_TYPES),
+    option('--event <id>', 'id of the event to send instead of a sample'),
+    ...formatOptions(),
     ...connectionOptions(),
   ],
   examples: [
-    'webhooks create --name Pager --endpoint https://pager.example.com/hook --event job.run.errored',
+    'webhooks test "Production pager" --type job.run.errored',
+    'webhooks test "Chat" --event wev_… --format slack',
   ],
-  async run(context, options) {
-    const { name, endpoint, event, job = [], description = '', inactive } = options;
-    const { signatureHeader, signatureKey, feedOnly } = options;
-    if ((endpoint === undefined) !== (feedOnly === true))
-      throw new UsageError('Either --endpoint or --feed-only is required.');
-    const client = await connect(context.env, options);
-    const webhook = await client.post(`${WEBHOOKS_PATH}/subscriptions`, {
-      body: {
-        name,
-        client_url: endpoint ?? '',
-        event_types: event ?? [...EVENT_TYPES],
-        job_ids: job,
-        description,
-        active: inactive !== true,
-        ...(signatureHeader !== undefined && { signature_header: signatureHeader }),
-        ...(signatureKey !== undefined && { signature_key: signatureKey }),
-      },
-    });
-    await context.writeResult(webhookText(webhook), webhook);
-    return 0;
-  },
-};
-
-const test: Command<ConnectionOptions & { type?: (typeof EVENT_TYPES)[number] }> = {
-  name: 'test',
-  summary: 'send a signed sample from the service to the endpoint',
-  description:
-    'The service sends a sample to the endpoint of the webhook. Shows the response, and exits with 1 unless it was a 2xx.',
-  arguments: [WEBHOOK_ARGUMENT],
-  options: [choice('--type <type>', 'event type of the sample', EVENT_TYPES), ...connectionOptions()],
-  examples: ['webhooks test "Production pager" --type job.run.errored'],
-  async run(context, { type, ...connection }, [reference = '']) {
+  async run(context, { type, event, format, formatOption: options, ...connection }, [reference = '']) {
     const client = await connect(context.env, connection);
     const { id, client_url: url } = await resolveWebhook(client, reference);
-    const verification = await client.get(`${WEBHOOK_PATH}/test`, {
-      path: { webhook_id: id },
-      query: { ...(type !== undefined && { event_type: type }), include: 'exchange,error_code' },
-    });
+    const path = { webhook_id: id };
+    const eventType = type !== undefined && { event_type: type };
+    const isSample = event === undefined && format === undefined && options === undefined;
+    const verification = isSample
+      ? await client.get(`${WEBHOOK_PATH}/test`, {
+          path,
+          query: { ...eventType, include: 'exchange,error_code' },
+        })
+      : await client.post(`${WEBHOOK_PATH}/test`, {
+          path,
+          body: {
+            ...eventType,
+            ...(event !== undefined && { event_id: event }),
+            ...(format !== undefined && { format }),
+            ...(options !== undefined && { format_options: Object.fromEntries(options) }),
+          } as Schemas['StoredTest'],
+        });
     const { verification_error: problem, verification_status_code: status, exchange } = verification;
     const durationText = exchange === undefined ? '' : ` in ${exchange.duration_ms} ms`;
     await context.writeResult(
@@ -275,6 +217,6 @@ const remove: Command<ConnectionOptions & { yes?: true }> = {
 
 export const webhooksGroup: CommandGroup = {
   name: 'webhooks',
-  summary: 'list, get, create, test, recover, rotate-secret, rotate-signature-key, delete',
-  commands: [list, get, create, test, recover, rotate, rotateKey, remove] as Command[],
+  summary: 'list, get, create, update, duplicate, test, recover, rotate-secret, rotate-signature-key, delete',
+  commands: [list, get, create, update, duplicate, test, recover, rotate, rotateKey, remove] as Command[],
 };

@@ -36,6 +36,8 @@ describe('--help', () => {
     'webhooks list',
     'webhooks get',
     'webhooks create',
+    'webhooks update',
+    'webhooks duplicate',
     'webhooks test',
     'webhooks recover',
     'webhooks rotate-secret',

@@ -32,13 +32,13 @@ interface Rule {
   advice: string;
 }
 
-/** Error code of a response whose status is not 2xx. Each other code is a failure without a complete response. */
-const UNSUCCESSFUL_STATUS = 'unsuccessful_status';
+/** Error codes of responses: a status that is not 2xx, and a 2xx with an error. Each other code is a failure without a complete response. */
+const RESPONSE_ERRORS: ReadonlySet<string> = new Set(['unsuccessful_status', 'not_accepted']);
 /** Number of characters of the body that rules search: services put error texts at its beginning. */
 const BODY_READ_MAX = 2_000;
 
 const PAYLOAD_FORMAT =
-  'Runhook’s payload is the same for every endpoint. Put a relay between them that converts it to the format of the target: examples/relays has one to copy.';
+  'The format of this webhook must be that of the target: edit the webhook and choose it, then resend the deliveries.';
 const SIGNATURE =
   'Check that the endpoint verifies with the secret of this webhook, and that nothing in front of it requires a login.';
 const TUNNEL = 'Restart the tunnel, or edit the webhook if the tunnel has a new address.';
@@ -97,6 +97,34 @@ const RULES: readonly Rule[] = [
     body: /^"?(Summary or Text is required|Bad payload received by generic incoming webhook|Invalid webhook request - Empty Payload)/i,
     title: 'Microsoft Teams rejected this message: $1',
     advice: PAYLOAD_FORMAT,
+  },
+  {
+    code: 'teams_error',
+    status: 200,
+    body: /^Webhook message delivery failed with error: (.{1,200}?)(?: with ContextId|$)/,
+    title: 'Microsoft Teams did not post the message: $1',
+    advice: 'Check that the channel still exists, and that it accepts messages of the connector or workflow.',
+  },
+  {
+    code: 'teams_two_authorizations',
+    status: 400,
+    body: /(DirectApiRequestHasMoreThanOneAuthorization)/,
+    title: 'Azure rejects this signed address because the request has an Authorization header',
+    advice: 'Edit the webhook: choose the format Microsoft Teams, or another header for the signature.',
+  },
+  {
+    code: 'teams_unsigned_address',
+    status: 401,
+    body: /(DirectApiAuthorizationRequired)/,
+    title: 'The address of the workflow lacks its signature',
+    advice: 'Copy the complete address from the workflow, including `sig`, and edit the webhook to use it.',
+  },
+  {
+    code: 'teams_workflow_gone',
+    status: 404,
+    body: /"(WorkflowNotFound)"/,
+    title: 'The workflow of Microsoft Teams has been deleted',
+    advice: 'Create a new workflow in Teams, and edit this webhook to use its address.',
   },
   {
     code: 'pagerduty_payload',
@@ -269,6 +297,13 @@ const RULES: readonly Rule[] = [
   },
   // Responses, by status.
   {
+    code: 'not_accepted',
+    error: 'not_accepted',
+    message: /^(.{1,200})/,
+    title: '$1',
+    advice: 'Check the endpoint’s address and the format of the webhook.',
+  },
+  {
     code: 'redirect',
     status: [300, 399],
     header: ['location', /^(.{1,200})/],
@@ -400,7 +435,7 @@ export function findCause(attempt: FailedAttempt): Cause {
 /** Returns the text that the rule captured ('' without a capture group), or null if the rule does not match. */
 function matchRule(rule: Rule, attempt: FailedAttempt): string | null {
   const { httpStatusCode, errorCode, errorMessage, responseHeaders, responseBody } = attempt;
-  const isResponse = errorCode === null || errorCode === UNSUCCESSFUL_STATUS;
+  const isResponse = errorCode === null || RESPONSE_ERRORS.has(errorCode);
   if (rule.error === undefined ? !isResponse : errorCode !== rule.error) return null;
   if (rule.status !== undefined) {
     const [from, to] = typeof rule.status === 'number' ? [rule.status, rule.status] : rule.status;

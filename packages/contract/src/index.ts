@@ -76,6 +76,7 @@ export {
   unmatchableFilters,
 } from './filters.ts';
 export { filtersSchema } from './filters-schema.ts';
+export { interpretTargetResponse, NOT_ACCEPTED } from './formats/interpret.ts';
 export {
   FORMAT_NAMES,
   type Format,
@@ -157,12 +158,14 @@ export {
   PLANS,
   type Plan,
   parseEndpointTest,
+  parseStoredTest,
   parseSubscription,
   SIGNATURE_KEY_TYPES,
   type SignatureKeyType,
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
   type SubscriptionParsing,
+  type TestMessageFields,
   type UrlProblem,
   webhooksUnavailableReason,
 } from './subscriptions.ts';

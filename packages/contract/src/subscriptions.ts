@@ -78,10 +78,21 @@ export function parseSubscription(body: unknown, urlProblem: UrlProblem): Subscr
   return error ? { problems: toProblems(error, 'body') } : { fields: value };
 }
 
-/** The body of a test of an endpoint that is not stored (docs/contract.md#test-endpoint), with defaults filled in. */
-export interface EndpointTestFields {
-  client_url: string;
+/** What a test sends (docs/contract.md#test-endpoint), with defaults filled in. */
+export interface TestMessageFields {
+  /** Type of the sample. */
   event_type: EventType;
+  /** An event of the account to send instead of a sample; null or undefined for the sample. */
+  event_id?: string | null | undefined;
+  /** Undefined for a stored subscription: its format. Null: the payload of the contract. */
+  format?: string | null | undefined;
+  /** `***` stands for the stored value of an option. */
+  format_options?: Record<string, string> | null | undefined;
+}
+
+/** The body of a test of an endpoint that is not stored. */
+export interface EndpointTestFields extends TestMessageFields {
+  client_url: string;
   /** Value of `webhookName` in the sample. */
   name: string;
   /** Undefined if the request omitted it: a secret is generated for this call. */
@@ -99,6 +110,14 @@ export function parseEndpointTest(body: unknown, urlProblem: UrlProblem): Endpoi
   const { value, error } = endpointTestSchema
     .required()
     .validate(body, { ...VALIDATION_OPTIONS, context: { urlProblem } });
+  return error ? { problems: toProblems(error, 'body') } : { fields: value };
+}
+
+/** Parses the body of a test of a stored subscription, which may be absent; unknown fields are ignored. */
+export function parseStoredTest(
+  body: unknown,
+): { fields: TestMessageFields; problems?: never } | { fields?: never; problems: Problem[] } {
+  const { value, error } = storedTestSchema.validate(body ?? {}, VALIDATION_OPTIONS);
   return error ? { problems: toProblems(error, 'body') } : { fields: value };
 }
 
@@ -141,11 +160,20 @@ const schema = Joi.object<SubscriptionFields>({
   deactivate_on_410: flagSchema,
 });
 
-const endpointTestSchema = Joi.object<EndpointTestFields>({
-  client_url: clientUrlSchema,
+const testMessage = {
   event_type: Joi.string()
     .valid(...EVENT_TYPES)
     .default(DEFAULT_TEST_EVENT_TYPE),
+  event_id: Joi.string().allow(null),
+  format: Joi.any().custom(readFormat),
+  format_options: formatOptionsSchema,
+};
+
+const storedTestSchema = Joi.object<TestMessageFields>(testMessage);
+
+const endpointTestSchema = Joi.object<EndpointTestFields>({
+  client_url: clientUrlSchema,
+  ...testMessage,
   name: nameSchema.allow('', null).empty(['', null]).default('Not saved yet'),
   hmac_secret: Joi.string()
     .pattern(HMAC_SECRET_PATTERN)

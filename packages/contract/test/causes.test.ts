@@ -13,6 +13,13 @@ const withResponse = (
   responseBody,
 });
 
+/** A 2xx that is a failure for the format of the webhook. */
+const withNotAccepted = (responseBody: string): FailedAttempt => ({
+  ...withResponse(200, responseBody),
+  errorCode: 'not_accepted',
+  errorMessage: `Teams responded with 200 and an error: ${responseBody}`,
+});
+
 const withoutResponse = (errorCode: string, errorMessage = ''): FailedAttempt => ({
   httpStatusCode: errorCode === 'timeout' ? 504 : 502,
   errorCode,
@@ -52,6 +59,29 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
     'Microsoft Teams rejected this message: Summary or Text is required',
     withResponse(400, 'Summary or Text is required.'),
   ],
+  [
+    'teams_error',
+    'Microsoft Teams did not post the message: Microsoft Teams endpoint returned HTTP error 429',
+    withNotAccepted(
+      'Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 with ContextId x',
+    ),
+  ],
+  [
+    'teams_two_authorizations',
+    'Azure rejects this signed address because the request has an Authorization header',
+    withResponse(400, '{"error":{"code":"DirectApiRequestHasMoreThanOneAuthorization"}}'),
+  ],
+  [
+    'teams_unsigned_address',
+    'The address of the workflow lacks its signature',
+    withResponse(401, '{"error":{"code":"DirectApiAuthorizationRequired"}}'),
+  ],
+  [
+    'teams_workflow_gone',
+    'The workflow of Microsoft Teams has been deleted',
+    withResponse(404, '{"error":{"code":"WorkflowNotFound"}}'),
+  ],
+  ['not_accepted', 'Teams responded with 200 and an error: no', withNotAccepted('no')],
   [
     'pagerduty_payload',
     'PagerDuty rejected this message: invalid event',

@@ -1,6 +1,12 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { isLocalhostName, literalAddress, parseEndpointUrl, portOf } from './endpoint-url.ts';
+import {
+  hostNameProblem,
+  isLocalhostName,
+  literalAddress,
+  parseEndpointUrl,
+  portOf,
+} from './endpoint-url.ts';
 
 /**
  * Rules for the addresses and ports that requests may reach; the lists are as returned by parseCidrs and parsePorts.
@@ -90,11 +96,14 @@ export function createAddressGuard({
     const url = parseUrl(text);
     if (typeof url === 'string') return url;
     const port = portOf(url);
+    if (port === 0) return 'must not use the port 0, to which no connection can be made';
     if (!allowsPort(port)) return `must not use the port ${port}, which is not allowed`;
     const literal = literalAddress(url);
     if (literal !== null) {
       return allows(literal) ? null : `must not point to the address ${literal}, which is not allowed`;
     }
+    const nameProblem = hostNameProblem(url.hostname);
+    if (nameProblem !== null) return nameProblem;
     if (isLocalhostName(url.hostname) && !allows('127.0.0.1') && !allows('::1'))
       return 'must not point to localhost';
     return null;

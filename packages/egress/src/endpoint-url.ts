@@ -112,6 +112,25 @@ export function portOf(url: URL): number {
   return url.protocol === 'https:' ? 443 : 80;
 }
 
+/** Limits of DNS in bytes (RFC 1035, 2.3.4); the text of a name is shorter than its encoding by the two bytes at its ends. */
+const LABEL_BYTES_MAX = 63;
+const NAME_BYTES_MAX = 253;
+
+/**
+ * Returns a phrase that completes "client_url …" if no name server can have the name, else null. The URL parser has
+ * converted other scripts to ASCII.
+ */
+export function hostNameProblem(hostname: string): string | null {
+  const name = hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
+  const labels = name.split('.');
+  if (labels.includes('')) return 'must not have a host name with an empty part between dots';
+  if (labels.some((label) => label.length > LABEL_BYTES_MAX))
+    return `must not have a host name with a part of more than ${LABEL_BYTES_MAX} characters between dots`;
+  return name.length > NAME_BYTES_MAX
+    ? `must not have a host name of more than ${NAME_BYTES_MAX} characters`
+    : null;
+}
+
 /** RFC 6761: `localhost` and all names below it are this machine, whatever DNS returns. */
 export function isLocalhostName(hostname: string): boolean {
   return /(^|\.)localhost\.?$/i.test(hostname);

@@ -56,6 +56,28 @@ describe('a client_url', () => {
     },
   );
 
+  const label = 'a'.repeat(63);
+  test.each([
+    ['http://a..b/', 'must not have a host name with an empty part between dots'],
+    ['http://.example.com/', 'must not have a host name with an empty part between dots'],
+    ['https://example.com../', 'must not have a host name with an empty part between dots'],
+    [
+      `https://${label}a.example/`,
+      'must not have a host name with a part of more than 63 characters between dots',
+    ],
+    [
+      `https://${'ä'.repeat(60)}.example/`,
+      'must not have a host name with a part of more than 63 characters between dots',
+    ],
+    [`https://${`${label}.`.repeat(4)}example/`, 'must not have a host name of more than 253 characters'],
+    ['https://example.com:0/', 'must not use the port 0, to which no connection can be made'],
+    ['http://1.1.1.1:00/', 'must not use the port 0, to which no connection can be made'],
+    [`https://${label}.example.com./`, null],
+    ['https://a_b.example/', null],
+  ])('%s cannot work, or can: %s', (url, problem) => {
+    expect(guard.urlProblem(url)).toBe(problem);
+  });
+
   test.each([
     'http://unix:/run/docker.sock:/containers/json',
     'HTTP://UNIX/',

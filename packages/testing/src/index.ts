@@ -25,6 +25,7 @@ export {
   testEncryptionKeysText,
   testSecrets,
 } from './factories.ts';
+export { discordTarget, pagerDutyTarget, slackTarget, teamsTarget } from './format-targets.ts';
 export { findPoolers, type Pooler, startPooler } from './pooler.ts';
 export {
   connectRedis,

@@ -10,6 +10,7 @@ import { isPermanentRejection, isStoredEventData } from '@runhook/database';
 import { isBlocked, isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import { decryptOptions, formatOf, interpretResponse, noteJobState, render } from './format.ts';
+import { deactivateIfGone } from './gone.ts';
 import { type Delivery, nextTrigger } from './policy/next-step.ts';
 import type { Lane, LaneOutcome } from './policy/origins.ts';
 import {
@@ -114,11 +115,12 @@ function toLaneOutcome({ outcome, record, costly }: AttemptResult): LaneOutcome 
 }
 
 async function send(
-  { egress, secrets, retryPolicy, metrics, clock, consoleUrl }: Dispatcher,
+  dispatcher: Dispatcher,
   delivery: AttemptableDelivery,
   target: Target,
   traceHeaders: Record<string, string>,
 ): Promise<AttemptResult> {
+  const { egress, secrets, retryPolicy, metrics, clock, consoleUrl } = dispatcher;
   const { event } = delivery;
   // A row of an old release that `migrate` could not rewrite has data that cannot be rendered.
   if (!isStoredEventData(event.data))
@@ -145,7 +147,13 @@ async function send(
   metrics.inFlight.attempts += 1;
   const result = await egress.post({ accountId: event.accountId, url: target.clientUrl, headers, body });
   metrics.inFlight.attempts -= 1;
-  const interpretation = interpretResponse(format, result);
+  const interpretation = await deactivateIfGone(
+    dispatcher,
+    delivery.subscriptionId,
+    target,
+    result,
+    interpretResponse(format, result),
+  );
   const byStatus = toAttemptReport(result);
   const report = interpretation === null ? byStatus : toInterpretedReport(byStatus, interpretation);
   const number = delivery.attemptCount + 1;
@@ -168,7 +176,7 @@ async function send(
       requestHeaders: maskHeaders(headers),
       response: response && toLoggedResponse(response, { headers, customHeaders, hmacSecrets, options }),
       timings: result.timings,
-      format: format?.name ?? null,
+      ...(format !== null && { format: format.name }),
       status: outcome.kind === 'retry' ? 'pending' : outcome.kind,
       reason: outcome.kind === 'failed' ? outcome.reason : null,
       nextDelayMs: outcome.kind === 'retry' ? outcome.delayMs : null,

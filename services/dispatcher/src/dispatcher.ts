@@ -61,6 +61,7 @@ export interface DispatcherParts {
     | 'deliveryConcurrency'
     | 'pendingDeliveriesPerAccount'
     | 'runStepsBytesPerAccount'
+    | 'smtpUrl'
     | 'publicUrl'
   >;
   lifecycle: Lifecycle;
@@ -95,6 +96,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     metrics,
     logger,
     quarantine,
+    shouldNotifyAdmins: settings.smtpUrl !== undefined,
   });
   lifecycle.onClose('subscription statuses', () => record.close());
   const requests = new RequestsInFlight(settings.deliveryConcurrency);

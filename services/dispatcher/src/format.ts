@@ -2,9 +2,9 @@ import {
   type Format,
   formatByName,
   type Interpretation,
+  interpretTargetResponse,
   type JobRunEvent,
   type Rendering,
-  type TargetResponse,
 } from '@runhook/contract';
 import type { EgressResult } from '@runhook/egress';
 import type { AttemptableDelivery } from './attempt.ts';
@@ -15,7 +15,7 @@ import type { Target } from './target.ts';
 /** Fields of a target that determine the body and the meaning of responses. */
 type FormattedTarget = Pick<Target, 'format' | 'formatOptionsCiphertext'>;
 
-/** Returns null for the payload of the contract. Throws for a format of a later release, so that the job is retried. */
+/** Returns null for the payload of the contract. Throws for a format of a later release, whose attempt is made later. */
 export function formatOf({ format: name }: Pick<Target, 'format'>): Format | null {
   if (name === null) return null;
   const format = formatByName(name);
@@ -37,7 +37,12 @@ export function render(
   options: Record<string, string>,
   { event, subscriptionId, webhookName }: AttemptableDelivery,
 ): Rendering {
-  return format.render({ event, subscription: { id: subscriptionId, name: webhookName }, consoleUrl, options });
+  return format.render({
+    event,
+    subscription: { id: subscriptionId, name: webhookName },
+    consoleUrl,
+    options,
+  });
 }
 
 /**
@@ -53,7 +58,7 @@ export async function reasonNotToSend(
   const reason = reasonOfFormat(dispatcher, delivery, target);
   if (reason !== null) return reason;
   const { event, subscriptionId } = delivery;
-  const state = formatOf(target)?.jobState?.(event) ?? null;
+  const state = formatByName(target.format)?.jobState?.(event) ?? null;
   if (state === null) return null;
   const last = await dispatcher.record.loadJobAlert({ subscriptionId, jobId: event.data.jobId });
   return supersededReason(event, state, last);
@@ -96,7 +101,5 @@ export function interpretResponse(
   { response, error }: Pick<EgressResult, 'response' | 'error'>,
 ): Interpretation | null {
   if (format === null || response === null || error !== null) return null;
-  const { statusCode, body, truncated } = response;
-  const received: TargetResponse = { statusCode, body: body.toString('utf8'), isComplete: !truncated };
-  return format.interpret(received);
+  return interpretTargetResponse(format, response);
 }

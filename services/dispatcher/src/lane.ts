@@ -252,21 +252,29 @@ class LanePass {
     const { record, limits } = this.#dispatcher;
     // A delivery without a target is cancelled.
     const target = delivery.target as Target;
-    const reason =
-      target.format === null ? null : await reasonNotToSend(this.#dispatcher, delivery, target);
-    if (reason !== null) return await this.#cancel({ ...deliveryKeyOf(delivery), reason });
-    const result = await attemptQueued(this.#dispatcher, delivery, target, isProbe).catch(
-      async (error: unknown) => {
-        // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
-        if (!isPermanentRejection(error)) await record.defer(deliveryKeyOf(delivery));
-        throw error;
-      },
-    );
+    const result = await this.#attempt(delivery, target, isProbe).catch(async (error: unknown) => {
+      // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
+      if (!isPermanentRejection(error)) await record.defer(deliveryKeyOf(delivery));
+      throw error;
+    });
+    if (result === 'cancelled') return;
     if (result === null) {
       // Without a free slot, the limit of the lane has fallen since the claim.
       this.isFull = limits.freeSlots(delivery.subscriptionId) > 0;
       return await record.defer(deliveryKeyOf(delivery));
     }
     await logAndSchedule(this.#dispatcher, delivery, result);
+  }
+
+  /** Attempts a delivery, or cancels one that its format does not send. */
+  async #attempt(
+    delivery: Delivery,
+    target: Target,
+    isProbe: boolean,
+  ): Promise<AttemptResult | 'cancelled' | null> {
+    const reason = target.format === null ? null : await reasonNotToSend(this.#dispatcher, delivery, target);
+    if (reason === null) return await attemptQueued(this.#dispatcher, delivery, target, isProbe);
+    await this.#cancel({ ...deliveryKeyOf(delivery), reason });
+    return 'cancelled';
   }
 }

@@ -23,6 +23,11 @@ export interface Target {
   rateLimit: number | null;
   /** Whether the response 410 deactivates the subscription. */
   deactivateOn410: boolean;
+  /**
+   * Time of the last change by a request, as digits in microseconds; null if no response deactivates the subscription: it
+   * has neither a format nor `deactivateOn410`.
+   */
+  updatedAt: string | null;
   /** End of the time for which the endpoint asked for no requests, by PostgreSQL's clock; 0 if it never asked. */
   blockedUntilMs: number;
   active: boolean;
@@ -36,6 +41,7 @@ export const TARGET_COLUMNS = `
   s.client_url, s.hmac_secret_ciphertext, s.next_hmac_secret_ciphertext, s.rotation_ends_at_micros,
   s.signature_key_ciphertext, s.next_signature_key_ciphertext, s.signature_header, s.headers_ciphertext,
   s.format, s.format_options_ciphertext, s.ordered, s.rate_limit, s.deactivate_on_410,
+  CASE WHEN s.deactivate_on_410 OR s.format IS NOT NULL THEN s.updated_at_micros END AS target_updated_at,
   (extract(epoch FROM s.blocked_until) * 1000)::bigint AS blocked_until_ms, s.active,
   s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment`;
 
@@ -56,6 +62,7 @@ export interface TargetRow {
   ordered: boolean;
   rate_limit: number | null;
   deactivate_on_410: boolean;
+  target_updated_at: string | null;
   blocked_until_ms: string | null;
   active: boolean;
   deleted: boolean;
@@ -81,6 +88,7 @@ export function toTarget(row: TargetRow): Target | null {
     ordered: row.ordered,
     rateLimit: row.rate_limit,
     deactivateOn410: row.deactivate_on_410,
+    updatedAt: row.target_updated_at,
     blockedUntilMs: Number(row.blocked_until_ms ?? 0),
     active,
     deleted,

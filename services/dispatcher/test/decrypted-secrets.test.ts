@@ -32,6 +32,7 @@ const createTarget = (number: number) =>
     secret: rotatingSecret(`current ${number}`, `next ${number}`, String((Date.now() + 3_600_000) * 1_000)),
     signatureKey: null,
     headersCiphertext: `headers ${number}`,
+    format: null,
     ...{ active: true, deleted: false, plan: 'enterprise', deployment: 'multi_tenant' },
   }) as Parameters<typeof attempt>[3];
 

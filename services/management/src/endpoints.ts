@@ -65,7 +65,11 @@ import {
   rotateSignatureKeyEndpoint,
 } from './subscriptions/rotate-secret.ts';
 import { subscriptionEndpoints } from './subscriptions/routes.ts';
-import { testSubscriptionEndpoint, testUnsavedEndpoint } from './subscriptions/test-endpoint.ts';
+import {
+  testStoredEndpoint,
+  testSubscriptionEndpoint,
+  testUnsavedEndpoint,
+} from './subscriptions/test-endpoint.ts';
 
 const REQUEST_LIMIT_WINDOW_SECONDS = 60;
 /** Endpoints that are a 403 while passwords are switched off. */
@@ -222,6 +226,8 @@ export function createEndpoints(
       });
     },
   });
+  const consoleUrl = publicUrl ?? null;
+  const testDependencies = { prisma, secrets, egress, deliveryTimeoutMs, logger, consoleUrl };
   const passwordEndpoints = [
     ...sessionEndpoints({ prisma, sessions, signIn, deviceCookies, publicUrl }),
     changePasswordEndpoint({ prisma, passwords, limits: signInLimits, deviceCookies }),
@@ -238,18 +244,12 @@ export function createEndpoints(
     rotateSignatureKeyEndpoint({ prisma, secrets }),
     finishRotationEndpoint({ prisma }),
     publicKeysEndpoint({ prisma, limit: limitStore.createLimiter(PUBLIC_KEYS_LIMIT) }),
-    testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs, logger }),
-    testUnsavedEndpoint({
-      prisma,
-      secrets,
-      egress,
-      deliveryTimeoutMs,
-      logger,
-      urlProblem: guard.urlProblem,
-    }),
+    testSubscriptionEndpoint(testDependencies),
+    testStoredEndpoint(testDependencies),
+    testUnsavedEndpoint({ ...testDependencies, urlProblem: guard.urlProblem }),
     changesEndpoint(changes),
     feedEndpoint({ prisma, ...feed, retentionDays: settings.logRetentionDays }),
-    ...deliveryEndpoints({ prisma, pool, reads }),
+    ...deliveryEndpoints({ prisma, pool, reads, consoleUrl }),
     ...accountLogEndpoints({ pool, reads }),
     redeliverEndpoint({
       prisma,

@@ -168,7 +168,7 @@ const RUN_ID = '12345';
 /** Returns the endpoint that reads pages or counts at a path. */
 function endpoint(path: string): AccountEndpoint {
   const reads = new ReplicaReads(pool, null);
-  const deps = { prisma: database.prisma, pool, reads };
+  const deps = { prisma: database.prisma, pool, reads, consoleUrl: null };
   const matchingEndpoint = [
     ...deliveryEndpoints(deps),
     ...accountLogEndpoints(deps),

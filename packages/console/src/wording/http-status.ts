@@ -67,8 +67,9 @@ const UNSUCCESSFUL_STATUS = 'unsuccessful_status';
 
 const UNREACHABLE_TEXT = 'could not be reached';
 
-/** Texts for error codes without a complete response: Runhook then sets the status 502 or 504 (docs/contract.md#attempts). */
-const NO_RESPONSE_TEXTS: Readonly<Record<string, string>> = {
+/** Texts for error codes other than that of a status (docs/contract.md#attempts). */
+const ERROR_TEXTS: Readonly<Record<string, string>> = {
+  not_accepted: 'but not accepted',
   timeout: 'timed out',
   connection_reset: 'connection closed',
   tls_untrusted: 'certificate not trusted',
@@ -81,6 +82,7 @@ const NO_RESPONSE_TEXTS: Readonly<Record<string, string>> = {
 /** Error codes of attempts, the most frequent first (docs/contract.md#attempts). */
 export const ERROR_CODES = [
   UNSUCCESSFUL_STATUS,
+  'not_accepted',
   'timeout',
   'connection_refused',
   'connection_reset',
@@ -100,7 +102,7 @@ export const ERROR_CODES = [
 export function formatStatus(code: string, errorCode: string | null): string {
   if (code === NEVER_TRIGGERED || code === '') return 'never triggered';
   if (errorCode !== null && errorCode !== UNSUCCESSFUL_STATUS)
-    return `${code} ${NO_RESPONSE_TEXTS[errorCode] ?? UNREACHABLE_TEXT}`;
+    return `${code} ${ERROR_TEXTS[errorCode] ?? UNREACHABLE_TEXT}`;
   // The origin of the status was not recorded.
   if (errorCode === null && (code === '502' || code === '504')) return code;
   const reason = REASONS[code] ?? CLASSES[code.charAt(0)];

@@ -1,4 +1,5 @@
 import { type Queryable, runEach } from '@runhook/database';
+import { ADMINS } from '../record/admins.ts';
 import type { Quarantine } from '../record/quarantine.ts';
 import { changeSubscriptions, type SubscriptionChange } from './change-subscriptions.ts';
 
@@ -38,11 +39,6 @@ export async function refreshHealth(database: Queryable, options: HealthOptions)
     notifiedRecovered: async () => (shouldNotifyAdmins ? await change(NOTIFY_RECOVERED) : 0),
   });
 }
-
-/** SQL for the admins of the accounts of the subscriptions in `changed`, on any plan. */
-const ADMINS = `
-  JOIN memberships m ON m.account_id = changed.account_id AND m.permission_sets && '{account_admin,admin}'
-  JOIN users u ON u.id = m.user_id`;
 
 const IS_ACTIVE = 's.active AND s.deleted_at IS NULL';
 

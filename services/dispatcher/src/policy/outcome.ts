@@ -1,11 +1,12 @@
-import { attemptsLeft, type CycleProgress, type Interpretation } from '@runhook/contract';
+import { attemptsLeft, type CycleProgress, type Interpretation, NOT_ACCEPTED } from '@runhook/contract';
 import type { EgressResult } from '@runhook/egress';
+import { httpDateMs } from './http-date.ts';
 
 /** Consequence of an attempt for its delivery. */
 export type Outcome =
   | { kind: 'delivered' }
   | { kind: 'retry'; delayMs: number }
-  | { kind: 'failed'; reason: string; /** Whether the webhook must be deactivated. */ isAddressGone?: true };
+  | { kind: 'failed'; reason: string };
 
 /** Result of an attempt, as the delivery log stores it. */
 export interface AttemptReport {
@@ -37,9 +38,6 @@ export function toInterpretedReport(report: AttemptReport, interpretation: Inter
   return { httpStatusCode, error: { code, message: interpretation.message } };
 }
 
-/** Error code of a 2xx that is a failure for the format of the webhook. */
-const NOT_ACCEPTED = 'not_accepted';
-
 /**
  * @param progress progress of the delivery, this attempt included
  * @param random number from 0 to 1, for the jitter
@@ -55,7 +53,7 @@ export function decideOutcome(
   if (report.error === null) return { kind: 'delivered' };
   if (interpretation?.result === 'failed' || interpretation?.result === 'failed_and_off') {
     const reason = `Not retried, because a retry would fail as well: ${report.error.message}`;
-    return { kind: 'failed', reason, ...(interpretation.result === 'failed_and_off' && { isAddressGone: true }) };
+    return { kind: 'failed', reason };
   }
   const delayMs = retryDelayMs(policy, progress, random);
   if (delayMs !== null) return { kind: 'retry', delayMs };
@@ -96,7 +94,10 @@ function attemptsMade({ cycle, attemptCount }: CycleProgress): number {
 
 const HONOURED_STATUS_CODES = new Set([429, 503]);
 
-/** Returns the `Retry-After` of a 429 or 503 (seconds or an HTTP date) in milliseconds, at most an hour; else null. */
+/**
+ * Returns the `Retry-After` of a 429 or 503 (seconds or an HTTP date) in milliseconds, at most an hour; else null. A date
+ * is compared with the `Date` of the same response, because the endpoint's clock may be wrong.
+ */
 export function retryAfterMs(
   statusCode: number,
   headers: Record<string, string>,
@@ -105,8 +106,10 @@ export function retryAfterMs(
   const text = headers['retry-after']?.trim();
   if (!text || !HONOURED_STATUS_CODES.has(statusCode)) return null;
   if (/^\d+$/.test(text)) return Math.min(Number(text) * 1_000, RETRY_AFTER_MAX_MS);
-  const timeMs = text.endsWith('GMT') ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(timeMs) ? null : Math.min(Math.max(timeMs - nowMs, 0), RETRY_AFTER_MAX_MS);
+  const untilMs = httpDateMs(text);
+  if (untilMs === null) return null;
+  const sinceMs = httpDateMs(headers.date?.trim() ?? '') ?? nowMs;
+  return Math.min(Math.max(untilMs - sinceMs, 0), RETRY_AFTER_MAX_MS);
 }
 
 const FAULT_DELAY_FIRST_MS = 2_000;

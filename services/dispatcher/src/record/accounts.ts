@@ -91,7 +91,7 @@ export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'sub
   let bytes = OBJECT_BYTES;
   for (const { id, versionedId, name, jobIds, filters, target } of subscriptions) {
     const { clientUrl, endpoint, secret, signatureKey, signatureHeader, headersCiphertext } = target;
-    const { format, formatOptionsCiphertext } = target;
+    const { format, formatOptionsCiphertext, updatedAt } = target;
     const texts = [
       id,
       versionedId,
@@ -106,6 +106,7 @@ export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'sub
       headersCiphertext,
       format,
       formatOptionsCiphertext,
+      updatedAt,
     ];
     bytes += OBJECT_BYTES + jobIds.bytes + (filters === null ? 0 : OBJECT_BYTES + filters.bytes);
     for (const text of texts) bytes += 2 * (text?.length ?? 0);

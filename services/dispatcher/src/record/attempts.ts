@@ -17,8 +17,8 @@ export interface AttemptRecord {
   /** Headers with masked values. */
   requestHeaders: Record<string, string>;
   response: { headers: Record<string, string>; body: string; truncated: boolean } | null;
-  /** Name of the format of the body; null for the payload of the contract. */
-  format: string | null;
+  /** Name of the format of the body; absent for the payload of the contract. */
+  format?: string;
   /** Null when nothing was sent. */
   timings: EgressTimings | null;
   status: 'pending' | 'delivered' | 'failed';
@@ -88,7 +88,7 @@ export async function recordAttempts(pool: Pool, records: readonly AttemptRecord
       column(({ timings }) => timings?.firstByteMs ?? null),
       column(({ timings }) => timings?.totalMs ?? null),
       column(({ accountId }) => accountId),
-      column(({ format }) => format),
+      column(({ format }) => format ?? null),
       distinctDays(days),
     ],
     'record-attempts',

@@ -31,6 +31,7 @@ import {
   type PendingDelivery,
 } from './deliveries.ts';
 import { type EventState, loadEventStates, loadEvents, type PlannedEvent } from './event-states.ts';
+import { deactivateGone, type GoneEndpoint } from './gone-endpoints.ts';
 import { type JobKey, loadJobAlert, storeJobAlert } from './job-alerts.ts';
 import type { Quarantine } from './quarantine.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
@@ -47,6 +48,8 @@ const LOADS_MAX = 32;
 
 export interface DispatchRecordOptions extends CommitBatcherOptions {
   quarantine: Pick<Quarantine, 'setAsideStatus'>;
+  /** Whether admins are notified by mail of a deactivation; false when omitted. */
+  shouldNotifyAdmins?: boolean;
 }
 
 /**
@@ -131,6 +134,13 @@ export class DispatchRecord {
   /** Takes the oldest deferred deliveries of a lane. No other caller gets the same ones. */
   claimDeferred(options: ClaimOptions): Promise<Delivery[]> {
     return this.#runSingle((pool) => claimDeferred(pool, options));
+  }
+
+  /** Deactivates the subscription of an endpoint, unless it was changed since the attempt. Returns whether it did. */
+  deactivateGone(endpoint: GoneEndpoint): Promise<boolean> {
+    return this.#runSingle((pool) =>
+      deactivateGone(pool, endpoint, this.#options.shouldNotifyAdmins ?? false),
+    );
   }
 
   loadDeferredKeys(options: Pick<ClaimOptions, keyof LaneKey | 'limit'>): Promise<DeliveryKey[]> {

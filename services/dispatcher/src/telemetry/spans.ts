@@ -1,4 +1,4 @@
-import type { DeliveryJob, JobRunEvent } from '@runhook/contract';
+import { type DeliveryJob, type JobRunEvent, NOT_ACCEPTED } from '@runhook/contract';
 import type { Traces } from '@runhook/runtime';
 import type { AttemptableDelivery, AttemptResult } from '../attempt.ts';
 import type { DeliverResult } from '../deliver.ts';
@@ -27,6 +27,9 @@ export interface Spans {
   /** Runs work that many deliveries share, outside of their traces. */
   runDetached<T>(work: () => T): T;
 }
+
+/** Error codes of complete responses. */
+const RESPONSE_ERRORS = new Set(['unsuccessful_status', NOT_ACCEPTED]);
 
 /** Used while no traces are exported. */
 export const noSpans: Spans = {
@@ -65,7 +68,7 @@ export function createSpans(traces: Traces, { toEndpoints }: { toEndpoints: bool
           const result = await work(toEndpoints ? traces.headers() : {});
           const { record } = result;
           // The dispatcher's 502 and 504 are not responses of the endpoint.
-          const isResponse = record.error === null || record.error.code === 'unsuccessful_status';
+          const isResponse = record.error === null || RESPONSE_ERRORS.has(record.error.code);
           if (isResponse) span.set({ 'http.response.status_code': record.httpStatusCode });
           span.set({ 'runhook.outcome': result.outcome.kind });
           if (record.error) span.fail(record.error.code);

@@ -42,6 +42,7 @@ const NOTHING_PURGED = {
   recoveries: 0,
   notices: 0,
   incidents: 0,
+  jobAlerts: 0,
   runs: 0,
   runRequests: 0,
   subscriptions: 0,

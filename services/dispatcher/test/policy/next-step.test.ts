@@ -12,6 +12,7 @@ const target: Target = {
   format: null,
   formatOptionsCiphertext: null,
   deactivateOn410: false,
+  updatedAt: null,
   blockedUntilMs: 0,
   ordered: false,
   rateLimit: null,

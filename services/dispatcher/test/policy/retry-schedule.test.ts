@@ -39,6 +39,30 @@ describe('Retry-After', () => {
     expect(retryAfterMs(statusCode, { 'retry-after': text }, nowMs)).toBe(waitMs);
   });
 
+  test.each([
+    ['asctime', 'Sat Jan 31 12:01:00 2026', 60_000],
+    ['asctime with a day of one digit', 'Sun Feb  1 12:00:00 2026', 3_600_000],
+    ['RFC 850', 'Saturday, 31-Jan-26 12:02:00 GMT', 120_000],
+    ['a date in another zone', 'Sat, 31 Jan 2026 12:01:00 +0100', null],
+    ['a local time', '2026-01-31T12:01:00', null],
+    ['more digits than a number has', '9'.repeat(400), 3_600_000],
+  ])('as %s is read', (_case, text, waitMs) => {
+    expect(retryAfterMs(503, { 'retry-after': text }, nowMs)).toBe(waitMs);
+  });
+
+  test('as a date counts from the Date of the response, and from the clock of the dispatcher without one', () => {
+    const wait = (date?: string) =>
+      retryAfterMs(
+        503,
+        { 'retry-after': 'Sat, 31 Jan 2026 12:01:00 GMT', ...(date !== undefined && { date }) },
+        nowMs,
+      );
+    expect(wait('Sat, 31 Jan 2026 12:00:30 GMT')).toBe(30_000);
+    expect(wait('Sat Jan 31 11:59:00 2026')).toBe(120_000);
+    expect(wait('Sat, 31 Jan 2026 13:00:00 GMT')).toBe(0);
+    expect(wait('yesterday')).toBe(60_000);
+  });
+
   test('is null without the header', () => {
     expect(retryAfterMs(503, {}, nowMs)).toBeNull();
   });

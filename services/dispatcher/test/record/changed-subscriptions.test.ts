@@ -151,7 +151,9 @@ test('subscriptions as large as the contract allows take no more memory than the
     versionedId: `${id} 1`,
     name: 'ж'.repeat(SUBSCRIPTION_LIMITS.nameCharactersMax),
     eventTypes: ['job.run.started', 'job.run.errored', 'job.run.completed'],
-    jobIds: IdSet.fromArrayText(`{${Array.from({ length: SUBSCRIPTION_LIMITS.jobIdsMax }, (_, n) => 2 ** 52 + n)}}`),
+    jobIds: IdSet.fromArrayText(
+      `{${Array.from({ length: SUBSCRIPTION_LIMITS.jobIdsMax }, (_, n) => 2 ** 52 + n)}}`,
+    ),
     filters: null,
     isFull: false,
     target: {
@@ -164,6 +166,7 @@ test('subscriptions as large as the contract allows take no more memory than the
       format: null,
       formatOptionsCiphertext: textOf(optionBytes),
       deactivateOn410: false,
+      updatedAt: '1795168700000000',
       blockedUntilMs: 0,
       ordered: false,
       rateLimit: null,

@@ -132,7 +132,7 @@ export async function findDelivery(
 const SELECT_ATTEMPTS = `
   SELECT number, trigger, ${microsOf('started_at')} AS started_at, duration_ms, http_status_code, error_code,
     error_message, request_headers, response_headers, response_body, response_truncated,
-    dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms
+    dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms, format
   FROM logged_attempts
   WHERE day = $1 AND delivery_id = $2 AND account_id = $3
   ORDER BY number`;
@@ -214,9 +214,10 @@ const ATTEMPT = {
   first_byte_ms: column.orNull(column.integer),
   /** Null if no request was sent. */
   total_ms: column.orNull(column.integer),
+  format: column.orNull(column.text),
 };
 
-type AttemptRow = RowOf<typeof ATTEMPT>;
+export type AttemptRow = RowOf<typeof ATTEMPT>;
 
 /** Durations of the phases of an attempt in milliseconds; null for a phase that did not take place. */
 export interface TimingsView {
@@ -231,13 +232,15 @@ export interface TimingsView {
 export interface AttemptView
   extends Omit<
     AttemptRow,
-    'duration_ms' | 'http_status_code' | 'error_code' | 'error_message' | keyof TimingsView
+    'duration_ms' | 'http_status_code' | 'error_code' | 'error_message' | 'format' | keyof TimingsView
   > {
   /** Null if no request was sent for want of an address. */
   duration_ms: number | null;
   http_status_code: string;
   error: { code: string; message: string } | null;
   timings: TimingsView | null;
+  /** Format of the body; absent for the payload of the contract. */
+  format?: string;
 }
 
 /** Returns the view for users, as {@link deliveryView}. */
@@ -262,6 +265,7 @@ export function operatorAttemptView(row: AttemptRow): AttemptView {
     response_body: row.response_body,
     response_truncated: row.response_truncated,
     timings: timingsView(row),
+    ...(row.format !== null && { format: row.format }),
   };
 }
 

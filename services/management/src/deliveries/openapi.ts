@@ -47,7 +47,7 @@ export const DELIVERY_PROPERTIES: PropertiesOf<DeliveryView> = {
   error_code: {
     type: ['string', 'null'],
     description:
-      'Error code of the latest attempt, as in its `error`; `unsuccessful_status` if the endpoint responded. Null if it did not fail, and before the first attempt.',
+      'Error code of the latest attempt, as in its `error`; `unsuccessful_status` or `not_accepted` if the endpoint responded. Null if it did not fail, and before the first attempt.',
   },
   created_at: microsTime('When the event was fanned out to this webhook.'),
   completed_at: nullable(microsTime('When it was delivered, failed or cancelled; null while it is pending.')),
@@ -98,7 +98,7 @@ export const deliverySchemas: Record<string, Schema> = {
         contentMediaType: 'application/json',
         contentSchema: schemaRef('DeliveryPayload'),
         description:
-          'The exact text of the body, the same in every attempt. Null if retention has already removed the event but not yet the delivery.',
+          'The exact text of the body, the same in every attempt in the same format: that of the latest attempt, with options of the format as `***`. Null if retention has already removed the event but not yet the delivery.',
       },
       attempts: {
         type: 'array',
@@ -136,7 +136,11 @@ export const deliverySchemas: Record<string, Schema> = {
       anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
       description: 'Duration of each phase; null if nothing was sent.',
     },
-  }),
+    format: {
+      type: 'string',
+      description: 'Format of the body. Absent if it is the payload of job run events.',
+    },
+  }, ['format']),
 
   AttemptTimings: responseObject<TimingsView>(
     'The phases of an attempt in milliseconds. Null for a phase that did not take place: it was not reached, a connection was reused, or there was no TLS.',

@@ -1,4 +1,12 @@
-import { EVENT_TYPES, integerIdFromText, isId, type JobRunEvent, renderPayload } from '@runhook/contract';
+import {
+  EVENT_TYPES,
+  formatByName,
+  integerIdFromText,
+  isId,
+  type JobRunEvent,
+  MASK,
+  renderPayload,
+} from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, type AccountRequest, READ_WEBHOOKS } from '../http/endpoint.ts';
@@ -44,7 +52,9 @@ export interface ListDependencies {
 }
 
 /** Endpoints of the log of deliveries (docs/contract.md#deliveries). */
-export function deliveryEndpoints(deps: LogDependencies & ListDependencies): AccountEndpoint[] {
+export function deliveryEndpoints(
+  deps: LogDependencies & ListDependencies & { consoleUrl: string | null },
+): AccountEndpoint[] {
   return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps)];
 }
 
@@ -97,21 +107,27 @@ function readFilters(reader: QueryReader): DeliveryFilters {
   };
 }
 
-/** Returns one delivery with the exact body that was sent and every attempt (docs/contract.md#deliveries). */
-function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint {
+/** Returns one delivery with the body of its latest attempt and every attempt (docs/contract.md#deliveries). */
+function getDeliveryEndpoint({
+  prisma,
+  pool,
+  consoleUrl,
+}: LogDependencies & { consoleUrl: string | null }): AccountEndpoint {
   return {
     method: 'GET',
     path: DELIVERY_PATH,
     access: READ_WEBHOOKS,
     async handle(request) {
-      const key = deliveryKey(await requireSubscription(prisma, request), request);
+      const subscription = await requireSubscription(prisma, request);
+      const key = deliveryKey(subscription, request);
       const [row, attempts] = await Promise.all([findDelivery(pool, key), listAttempts(pool, key)]);
       if (!row) throw deliveryNotFound();
+      const latest = attempts.at(-1);
       return {
         code: 200,
         data: {
           ...deliveryView(row),
-          payload: payloadOf(row),
+          payload: payloadOf(row, latest === undefined ? subscription.format : latest.format, consoleUrl),
           attempts: attempts.map(attemptView),
         },
       };
@@ -119,8 +135,15 @@ function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint
   };
 }
 
-/** Renders the same bytes that were sent, because the row has the webhook's name of that time. */
-function payloadOf(row: DeliveryWithEvent): string | null {
+/**
+ * Renders the bytes that were sent, because the row has the webhook's name of that time; options of a format are masked.
+ * @param formatName that of the latest attempt, or of the webhook if there is none
+ */
+function payloadOf(
+  row: DeliveryWithEvent,
+  formatName: string | null,
+  consoleUrl: string | null,
+): string | null {
   if (row.event_data === null) return null;
   const event = {
     accountId: Number(row.account_id),
@@ -129,5 +152,10 @@ function payloadOf(row: DeliveryWithEvent): string | null {
     timestamp: row.event_timestamp ?? '',
     data: row.event_data,
   } as JobRunEvent;
-  return renderPayload(event, { id: row.subscription_id, name: row.webhook_name });
+  const subscription = { id: row.subscription_id, name: row.webhook_name };
+  const format = formatName === null ? null : formatByName(formatName);
+  if (format === null) return renderPayload(event, subscription);
+  const options = Object.fromEntries(Object.keys(format.options).map((name) => [name, MASK]));
+  // A format that sends nothing for the event has no body; the payload shows the event.
+  return format.render({ event, subscription, consoleUrl, options }).body ?? renderPayload(event, subscription);
 }

@@ -189,7 +189,7 @@ function isUnchanged(options: Record<string, string> | null | undefined, names: 
 }
 
 /** Returns the values of the options; none if they cannot be decrypted. */
-function decryptFormatOptions(
+export function decryptFormatOptions(
   { formatOptionsCiphertext }: Pick<StoredOptions, 'formatOptionsCiphertext'>,
   secrets: SecretBox,
 ): Record<string, string> {

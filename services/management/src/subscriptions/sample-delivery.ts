@@ -1,25 +1,29 @@
 import {
-  createId,
   deliveryHeaders,
-  type EventType,
+  type Format,
+  interpretTargetResponse,
+  type JobRunEvent,
   type LoggedRequest,
   MASK,
   maskHeaders,
-  renderPayload,
+  NOT_ACCEPTED,
   type SigningSecrets,
-  sampleEvent,
   toLoggedResponse,
 } from '@runhook/contract';
 import { type Egress, type EgressResult, NO_ADDRESS, publicErrorCode } from '@runhook/egress';
 import type { Logger } from '@runhook/runtime';
+import { renderMessage, type TestFormat } from './test-message.ts';
 
 /** Contents and destination of a test. */
 export interface Sample {
   accountId: number;
-  eventType: EventType;
+  event: JobRunEvent;
+  message: TestFormat;
+  /** Address of the console, for links in messages; null if it is not set. */
+  consoleUrl: string | null;
   subscription: { id: string; name: string };
   url: string;
-  /** Null means `Authorization`. */
+  /** Null means that of the format. */
   signatureHeader: string | null;
   /** Headers that the subscriber configured. */
   customHeaders: Record<string, string>;
@@ -77,18 +81,20 @@ export async function sendSample(
   sample: Sample,
   beforeSending: () => void,
 ): Promise<Required<Verification>> {
-  const { accountId, eventType, subscription, url, signatureHeader, customHeaders } = sample;
+  const { accountId, event, message, subscription, url, signatureHeader, customHeaders } = sample;
+  const { format, options } = message;
   const sentAt = new Date();
-  const eventId = createId('event', sentAt.getTime());
-  const body = renderPayload(sampleEvent(eventType, { accountId, eventId, now: sentAt }), subscription);
+  const { body, contentType } = renderMessage(event, subscription, message, sample.consoleUrl);
   const hmacSecrets = sample.secretsAt(sentAt.getTime());
   const headers = deliveryHeaders({
     body,
-    eventId,
+    eventId: event.eventId,
     hmacSecrets,
     privateKeys: sample.privateKeysAt?.(sentAt.getTime()) ?? null,
     sentAt,
     signatureHeader,
+    contentType,
+    ...(format !== null && { formatSignatureHeader: format.signatureHeader }),
     customHeaders,
   });
   beforeSending();
@@ -101,15 +107,16 @@ export async function sendSample(
       'endpoint test blocked',
     );
   }
-  const verification = verificationOf(result);
-  const request = { url, headers, customHeaders, hmacSecrets, body };
+  const verification = verificationOf(result, format);
+  const loggedBody = maskOptions(body, options);
+  const request = { url, headers, customHeaders, hmacSecrets, options, body: loggedBody };
   return { ...verification, exchange: exchangeOf(result, request, verification) };
 }
 
-function verificationOf({
-  response,
-  error,
-}: Pick<EgressResult, 'response' | 'error'>): Required<Omit<Verification, 'exchange'>> {
+function verificationOf(
+  { response, error }: Pick<EgressResult, 'response' | 'error'>,
+  format: Format | null,
+): Required<Omit<Verification, 'exchange'>> {
   if (error || !response) {
     return {
       verification_error: error?.message ?? 'The endpoint did not respond.',
@@ -118,12 +125,24 @@ function verificationOf({
     };
   }
   const { statusCode } = response;
-  const isDelivered = statusCode >= 200 && statusCode < 300;
+  const interpretation = format === null ? null : interpretTargetResponse(format, response);
+  const is2xx = statusCode >= 200 && statusCode < 300;
+  const isDelivered = interpretation === null ? is2xx : interpretation.result === 'delivered';
   return {
-    verification_error: isDelivered ? null : `The endpoint responded with ${statusCode}.`,
+    verification_error: isDelivered
+      ? null
+      : (interpretation?.message ?? `The endpoint responded with ${statusCode}.`),
     verification_status_code: String(statusCode),
-    verification_error_code: isDelivered ? null : 'unsuccessful_status',
+    verification_error_code: isDelivered ? null : is2xx ? NOT_ACCEPTED : 'unsuccessful_status',
   };
+}
+
+/** Replaces the values of the format's options, which are secrets. */
+function maskOptions(body: string, options: Readonly<Record<string, string>>): string {
+  return Object.values(options).reduce(
+    (masked, value) => masked.replaceAll(JSON.stringify(value), JSON.stringify(MASK)),
+    body,
+  );
 }
 
 function exchangeOf(

@@ -3,6 +3,7 @@ import {
   type EndpointTestFields,
   HEADER_LIMITS,
   HMAC_SECRET_PATTERN,
+  type TestMessageFields,
 } from '@runhook/contract';
 import { LOGGED_RESPONSE_PROPERTIES } from '../deliveries/openapi.ts';
 import {
@@ -26,11 +27,13 @@ import {
   someOfNames,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
-import { BODY_FAILURES, operationResponses, success } from '../http/openapi/responses.ts';
+import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { bodyExample } from '../http/openapi/webhooks.ts';
 import { CUSTOM_HEADERS } from './custom-headers.ts';
+import { OPTION_REQUEST_PROPERTIES } from './delivery-options-openapi.ts';
 import { EVENT_TYPE, NEW_SUBSCRIPTION, REQUEST_FIELDS } from './fields.ts';
 import { CREATED_SUBSCRIPTION_EXAMPLE, newSecret, WEBHOOK_WRITERS } from './openapi.ts';
+import { NO_ENDPOINT_MESSAGE } from './require-subscription.ts';
 import { EXCHANGE_EXAMPLE, type TestExchange, type Verification } from './sample-delivery.ts';
 
 type VerificationWithExchange = Required<Verification> & { hmac_secret?: string };
@@ -48,9 +51,17 @@ const UNSAVED_EXAMPLE: VerificationWithExchange = {
   hmac_secret: CREATED_SUBSCRIPTION_EXAMPLE.hmac_secret as string,
 };
 
+const STORED_EXAMPLE: Required<Verification> = {
+  ...VERIFICATION_EXAMPLE,
+  verification_error_code: null,
+  exchange: EXCHANGE,
+};
+
 const TAGS = ['Webhooks'];
 const OUTCOME =
   'The response has the result of the endpoint, so a failure of the endpoint is a 200 as well. The log of deliveries does not contain the test.';
+
+const NO_ENDPOINT = failureWithReason(409, 'The webhook has only a feed.', NO_ENDPOINT_MESSAGE);
 
 /** Paths of the OpenAPI document; see docs/contract.md#test-endpoint. */
 export const testPaths: Paths = {
@@ -71,10 +82,28 @@ export const testPaths: Paths = {
       description: `For active and inactive webhooks, whatever their event types. ${OUTCOME} ${WEBHOOK_WRITERS}`,
       responses: operationResponses(
         'account',
-        { 200: success(200, 'The result.', schemaRef('Verification'), VERIFICATION_EXAMPLE) },
+        {
+          200: success(200, 'The result.', schemaRef('Verification'), VERIFICATION_EXAMPLE),
+          409: NO_ENDPOINT,
+        },
         [400],
       ),
     },
+    post: withIdempotencyKey({
+      operationId: 'testStored',
+      tags: TAGS,
+      summary: 'Send an event to the endpoint in a chosen format',
+      description: `Sends a sample or a past event exactly as an attempt would, in the format of the webhook or in another one. ${OUTCOME} ${WEBHOOK_WRITERS}`,
+      requestBody: requestBody('StoredTest', 'What to send.', {
+        event_type: 'job.run.errored',
+        format: 'slack',
+      }),
+      responses: operationResponses(
+        'account',
+        { 200: success(200, 'The result.', schemaRef('Verification'), STORED_EXAMPLE), 409: NO_ENDPOINT },
+        BODY_FAILURES,
+      ),
+    }),
   },
 
   '/api/v3/accounts/{account_id}/webhooks/test': {
@@ -115,6 +144,25 @@ const VERIFICATION: PropertiesOf<Required<Verification>> = {
 
 const { client_url, signature_header } = REQUEST_FIELDS.properties ?? {};
 const HEADERS: Schema = { type: 'object', additionalProperties: { type: 'string' } };
+
+const { format, format_options } = OPTION_REQUEST_PROPERTIES;
+const MESSAGE_FIELDS: PropertiesOf<Required<TestMessageFields>> = {
+  event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
+  event_id: {
+    type: ['string', 'null'],
+    description:
+      'An event of the account to send instead of a sample, with its id. Default, and if null: a sample.',
+  },
+  format: {
+    ...format,
+    description:
+      'Format of the body; null: the payload of job run events. Default: that of a stored webhook, else that payload.',
+  },
+  format_options: {
+    ...format_options,
+    description: 'Options of the format. Default, and for `***`: the stored values.',
+  },
+};
 
 export const testSchemas: Record<string, Schema> = {
   Verification: responseObject<Verification>('The result of a test.', VERIFICATION, [
@@ -159,6 +207,8 @@ export const testSchemas: Record<string, Schema> = {
     },
   ),
 
+  StoredTest: requestObject<TestMessageFields>('What a test of a webhook sends.', MESSAGE_FIELDS, []),
+
   EndpointTest: requestObject<EndpointTestFields>(
     'An endpoint, and the sample to send to it.',
     {
@@ -168,7 +218,7 @@ export const testSchemas: Record<string, Schema> = {
         minLength: 1,
         format: 'uri',
       },
-      event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
+      ...MESSAGE_FIELDS,
       name: {
         type: ['string', 'null'],
         maxLength: 255,

@@ -241,6 +241,14 @@ export const WRITES: readonly (readonly [
     'subscriptions IN ACCESS EXCLUSIVE',
   ],
   [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/test',
+    async (world) => {
+      const { id } = await world.harness.newSubscription(world.account, { client_url: world.receiver.url });
+      return { path: subscriptionPath(world, id, '/test'), body: { format: 'slack' } };
+    },
+    'subscriptions IN ACCESS EXCLUSIVE',
+  ],
+  [
     'POST /api/v3/accounts/:account_id/webhooks/test',
     async (world) => ({ path: world.account.path('/test'), body: { client_url: world.receiver.url } }),
     // This route writes nothing and only reads the caller's permission.

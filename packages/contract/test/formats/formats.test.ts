@@ -1,0 +1,178 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { describe, expect, test } from '@jest/globals';
+import { EVENT_TYPES, type JobRunEvent, sampleEvent } from '@runhook/contract';
+import {
+  FORMAT_NAMES,
+  FORMATS,
+  type Format,
+  formatByName,
+  formatOptionProblems,
+  recogniseFormat,
+} from '@runhook/contract/formats';
+import { EVENTS, SUBSCRIPTION } from '../fixtures.ts';
+import { TARGET_RULES } from './targets.ts';
+
+const FOLDER = new URL('../../src/formats/', import.meta.url);
+const OPTIONS = { routing_key: '0123456789abcdef0123456789abcdef' };
+const CONTEXT = { subscription: SUBSCRIPTION, consoleUrl: 'https://runhook.example/', options: OPTIONS };
+const IDENTITY = {
+  accountId: 1,
+  eventId: 'wev_2Zk0fHXpQ1aBcDeFgHiJkLmNoPq',
+  now: new Date('2026-01-31T19:31:20.742Z'),
+};
+
+/** The events of the golden files: a sample of each type, and a failed run that is complete. */
+function goldenEvents(): Record<string, JobRunEvent> {
+  const samples = EVENT_TYPES.map((type) => [type, sampleEvent(type, IDENTITY)] as const);
+  const completed = sampleEvent('job.run.completed', IDENTITY);
+  const failed = { ...completed.data, runStatus: 'Errored', runStatusCode: 20, runStatusMessage: 'Two models failed' };
+  return {
+    ...Object.fromEntries(samples),
+    'job.run.completed, errored': { ...completed, data: failed } as JobRunEvent,
+  };
+}
+
+test('each folder is a format of the registry, with the name of the folder', async () => {
+  const entries = await readdir(FOLDER, { withFileTypes: true });
+  const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  expect([...FORMAT_NAMES].sort()).toEqual(folders.sort());
+  expect(FORMAT_NAMES[0]).toBe('runhook');
+  expect(formatByName(null)).toBe(FORMATS[0]);
+  expect(formatByName('unknown')).toBeNull();
+});
+
+describe.each(FORMATS.map((format) => [format.name, format] as const))('the format %s', (name, format) => {
+  test('renders the golden bodies, which its target accepts', async () => {
+    const bodies = Object.entries(goldenEvents()).map(([key, event]) => {
+      const { body, nothing } = format.render({ event, ...CONTEXT });
+      if (body !== undefined) TARGET_RULES[name]?.(body);
+      return [key, body === undefined ? { nothing } : JSON.parse(body)] as const;
+    });
+    const file = new URL(`${name}/golden.json`, FOLDER);
+    if (process.env.WRITE_GOLDEN) await (await import('node:fs/promises')).writeFile(file, `${JSON.stringify(Object.fromEntries(bodies), null, 2)}\n`);
+    const golden = JSON.parse(await readFile(file, 'utf8')) as object;
+    // As text, because the order of keys is part of the bytes.
+    expect(JSON.stringify(Object.fromEntries(bodies))).toBe(JSON.stringify(golden));
+  });
+
+  test('sends nothing for exactly the types that it does not list', () => {
+    for (const type of EVENT_TYPES) {
+      const { nothing } = format.render({ event: EVENTS[type], ...CONTEXT });
+      expect(nothing === undefined).toBe(format.eventTypes.includes(type));
+    }
+    expect(format.eventTypes).toContain(format.sampleEventType);
+  });
+
+  test('renders without the address of the console', () => {
+    const { body } = format.render({ event: EVENTS[format.sampleEventType], ...CONTEXT, consoleUrl: null });
+    TARGET_RULES[name]?.(body as string);
+    expect(body).not.toContain('https://');
+  });
+
+  test.each(format.responses)('interprets the response $statusCode $body as $result', (row) => {
+    expect(resultOf(format, row)).toBe(row.result);
+  });
+});
+
+function resultOf(format: Format, row: Format['responses'][number]): string {
+  const { statusCode, body, isComplete = true } = row;
+  const interpretation = format.interpret({ statusCode, body, isComplete });
+  if (interpretation !== null) return interpretation.result;
+  return statusCode >= 200 && statusCode < 300 ? 'delivered' : 'retry';
+}
+
+const REPEATED = (text: string) => text.repeat(Math.ceil(65_536 / text.length)).slice(0, 65_536);
+
+describe.each([
+  ['Slack markup', '*b* _i_ ~s~ `c` <!here> <!channel|x> <@U012> <https://evil.example|x> &lt;!here&gt;'],
+  ['mentions', '@here @everyone @channel <@&1> <@1> <at>x</at>'],
+  ['links', 'https://evil.example/ [click](https://evil.example) <https://evil.example> www.evil.example'],
+  ['Markdown', '# h **b** __u__ ||s|| > q - l 1. n `c` ```x``` ![i](https://evil.example/i.png) \\* :fire:'],
+  ['functions and templates', "{{DATE(2017-02-14T06:08:39Z)}} {{{TIME(x)}}} ${name} @{body('x')}"],
+  ['control characters', 'a\u0000\u0007\u001b[31m\r\n\tb\u202Egnp\u2028c\u2069\uD800'],
+  ['quotation marks and backslashes', '"\'\\" \\\\ \\" </script>'],
+  ['65,536 characters', REPEATED('a')],
+  ['65,536 control characters', REPEATED('\u0001')],
+  ['65,536 characters to escape', REPEATED('*')],
+  ['emoji at the cut', REPEATED('😀')],
+  ['emoji at the other cut', `a${REPEATED('😀').slice(0, -2)}`],
+  ['ampersands at the cut', REPEATED('&')],
+  ['only spaces', '  '],
+  ['nothing', ''],
+] as const)('a text of an event with %s', (_description, text) => {
+  const name = [...text].slice(0, 1_024).join('');
+  const texts = { jobName: name, environmentName: name, engineVersion: name, projectName: name };
+  const events = EVENT_TYPES.map((type) => {
+    const event = EVENTS[type];
+    return { ...event, data: { ...event.data, ...texts, runStatusMessage: text, runReason: text } };
+  });
+
+  test.each(FORMATS.slice(1).map((format) => [format.name, format] as const))(
+    'is harmless in the format %s',
+    (formatName, format) => {
+      for (const event of events as JobRunEvent[]) {
+        const subscription = { ...SUBSCRIPTION, name: [...name].slice(0, 255).join('') || 'x' };
+        const { body } = format.render({ event, ...CONTEXT, subscription });
+        if (body === undefined) continue;
+        TARGET_RULES[formatName]?.(body);
+        // JSON escapes an unpaired surrogate, so a half of an emoji would be text of the body.
+        expect(body).not.toMatch(/\\ud[89a-f]/i);
+      }
+    },
+  );
+});
+
+test('the bytes of a message depend on nothing but the event, the format, its options and the console', () => {
+  for (const format of FORMATS) {
+    const input = { event: EVENTS['job.run.errored'], ...CONTEXT };
+    expect(format.render(input)).toEqual(format.render(structuredClone(input)));
+  }
+});
+
+test.each([
+  ['https://hooks.slack.com/services/T0/B0/x', 'slack'],
+  ['https://hooks.slack-gov.com/services/T0/B0/x', 'slack'],
+  ['https://hooks.slack.com/triggers/T0/1/x', null],
+  ['https://hooks.slack.com.evil.example/services/T0/B0/x', null],
+  ['https://prod-1.westeurope.logic.azure.com:443/workflows/x/triggers/manual/paths/invoke?sig=x', 'teams'],
+  ['https://default1.82.environment.api.powerplatform.com:443/powerautomate/automations/direct/workflows/x/triggers/manual/paths/invoke?sig=x', 'teams'],
+  ['https://contoso.webhook.office.com/webhookb2/x/IncomingWebhook/y', 'teams'],
+  ['https://discord.com/api/webhooks/1/x', 'discord'],
+  ['https://discord.com/api/webhooks/1/x/slack', null],
+  ['https://events.pagerduty.com/v2/enqueue', 'pagerduty'],
+  ['https://events.eu.pagerduty.com/v2/enqueue', 'pagerduty'],
+  ['https://example.com/hooks', null],
+  ['not a URL', null],
+])('recognises the target of %s as %s', (url, name) => {
+  expect(recogniseFormat(url)?.name ?? null).toBe(name);
+});
+
+test('the options of a format are its own, complete and valid', () => {
+  const pagerduty = formatByName('pagerduty') as Format;
+  const fieldsOf = (...parameters: Parameters<typeof formatOptionProblems>) =>
+    formatOptionProblems(...parameters).map(({ field }) => field);
+  expect(formatOptionProblems(pagerduty, OPTIONS)).toEqual([]);
+  expect(fieldsOf(pagerduty, null)).toEqual(['format_options.routing_key']);
+  expect(fieldsOf(pagerduty, { routing_key: 'short' })).toEqual(['format_options.routing_key']);
+  expect(fieldsOf(pagerduty, { ...OPTIONS, toString: 'x' })).toEqual(['format_options.toString']);
+  expect(fieldsOf(formatByName('slack') as Format, OPTIONS)).toEqual(['format_options.routing_key']);
+});
+
+describe('the alert of a job at PagerDuty', () => {
+  const pagerduty = formatByName('pagerduty') as Format;
+  const render = (type: 'job.run.errored' | 'job.run.completed', consoleUrl: string | null) =>
+    JSON.parse(pagerduty.render({ event: EVENTS[type], ...CONTEXT, consoleUrl }).body as string) as {
+      event_action: string;
+      dedup_key: string;
+    };
+
+  test('has one key for the events of a job in an installation', () => {
+    const trigger = render('job.run.errored', 'https://runhook.example/');
+    const resolve = render('job.run.completed', 'https://runhook.example');
+    expect([trigger.event_action, resolve.event_action]).toEqual(['trigger', 'resolve']);
+    expect(trigger.dedup_key).toBe('runhook.example/1/123');
+    expect(resolve.dedup_key).toBe(trigger.dedup_key);
+    expect(render('job.run.errored', 'https://other.example').dedup_key).not.toBe(trigger.dedup_key);
+    expect(render('job.run.errored', null).dedup_key).toBe('runhook/1/123');
+  });
+});
