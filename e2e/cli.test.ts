@@ -241,11 +241,22 @@ test('commands show and change webhooks, deliveries and runs', async () => {
     dry_run: true,
     since: null,
   });
-  const counted = await runhook('webhooks', 'recover', 'Pager', '--include', 'all', '--since', '1h', '--dry-run');
+  const counted = await runhook(
+    'webhooks',
+    'recover',
+    'Pager',
+    '--include',
+    'all',
+    '--since',
+    '1h',
+    '--dry-run',
+  );
   expect(counted.stdout).toMatch(/^Would send \d+ deliveries of \S+ to \S+ \(\d+ unsent, /);
-  expect(await json(0, 'webhooks', 'recover', 'Pager', '--include', 'unsent', '--since', '1s')).toMatchObject({
-    include: 'unsent',
-  });
+  expect(await json(0, 'webhooks', 'recover', 'Pager', '--include', 'unsent', '--since', '1s')).toMatchObject(
+    {
+      include: 'unsent',
+    },
+  );
 
   await client.post('/api/v2/accounts/{account_id}/runs/{run_id}/finish', {
     path: { run_id: 3 },

@@ -67,7 +67,8 @@ export interface EventsToRecoverPage {
 const PAGE_CHARACTERS_MAX = 4_000_000;
 
 // No event id is later than tomorrow. The index of an account's events by time gives the order in each partition;
-// ids sort events of one time, and are not in the index, which thus takes a third of the space.
+// ids sort events of one time, and are not in the index, which thus takes a third of the space. The limit of the
+// subquery keeps PostgreSQL from hashing all of the account's undispatched events for each page.
 const SELECT_EVENTS = `
   WITH page AS MATERIALIZED (
     SELECT e.day, e.id, e.created_at, e.event_type, e.data
@@ -84,8 +85,8 @@ const SELECT_EVENTS = `
   )
   SELECT s.day::text, s.id, s.created_at::text AS "createdAt", s.event_type AS "eventType", s.data, s.count,
     s.created_at > now() - interval '1 minute' AS "isRecent",
-    EXISTS (SELECT FROM undispatched_events u
-      WHERE u.event_id = s.id AND u.account_id = $1 AND u.day = s.day) AS "isUndispatched"
+    (SELECT true FROM undispatched_events u
+      WHERE u.event_id = s.id AND u.account_id = $1 AND u.day = s.day LIMIT 1) IS NOT NULL AS "isUndispatched"
   FROM sized s
   WHERE s.number = 1 OR s.characters <= ${PAGE_CHARACTERS_MAX}
   ORDER BY s.created_at, s.id`;

@@ -15,7 +15,7 @@ import { type LogKey, microsOf, timestampOf } from './delivery.ts';
 /** Maximum number of events that a count reads, and of deliveries that it counts. */
 export const RECOVERY_COUNT_MAX = 100_000;
 /** Time after which a count ends, so that the request ends within its deadline. */
-const COUNT_MS = 3_000;
+const COUNT_MS = 4_000;
 const PAGE_SIZE = 1_000;
 
 /** A window with an end that is not in the future; microseconds since the epoch, as digits. */

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { createQueueBackend } from '@runhook/queue';
+import { eventually } from '@runhook/testing';
 import { failure, type Harness, SUBSCRIPTION_FIELDS, startHarness, type TestAccount } from '../harness.ts';
 import {
   at,
@@ -201,5 +204,22 @@ describe('a recovery of events', () => {
     const body = { since: SINCE, include: 'unsent' };
     expect((await recover({ ...body, dry_run: true })).json.data).toMatchObject({ total_count: 1 });
     expect((await recover(body)).status).toBe(409);
+  });
+
+  test('is a 409 while a dispatcher of an older release is connected, except for failed deliveries', async () => {
+    const backend = createQueueBackend(harness.settings.queueUrl);
+    const older = backend.createWorker(WEBHOOK_DELIVERIES, async () => undefined, {});
+    try {
+      await older.waitUntilReady();
+      await eventually(async () =>
+        expect(await recover({ since: SINCE, include: 'unsent' })).toMatchObject({
+          status: 409,
+          json: { status: { user_message: expect.stringContaining('which does not support include.') } },
+        }),
+      );
+      expect((await recover({ since: SINCE, include: 'failed' })).status).toBe(202);
+    } finally {
+      await older.close();
+    }
   });
 });
