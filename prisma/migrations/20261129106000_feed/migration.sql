@@ -6,7 +6,8 @@
 ALTER TABLE "events" ADD COLUMN "position" BIGINT;
 ALTER TABLE "events" ALTER COLUMN "position" SET DEFAULT (pg_current_xact_id()::text)::bigint;
 
--- Prisma's schema has no partial indexes.
+-- Prisma's schema has no partial indexes. This one has no rows yet.
+-- allows require-concurrent-index-creation: services stand still for this one, and PostgreSQL builds no index of a partitioned table so.
 CREATE INDEX "events_feed_idx" ON "events" ("account_id", "position") WHERE "position" IS NOT NULL;
 
 -- CreateTable
