@@ -8,7 +8,7 @@ export const GROUPS = {
     'services/management/src/http/idempotency.ts',
     'services/migrate/src',
     'packages/artifacts/src/table-store.ts',
-    ...['artifacts', 'audit', 'deliveries', 'identity', 'jobs', 'runs', 'sessions', 'subscriptions'].map(
+    ...['artifacts', 'audit', 'deliveries', 'feed', 'identity', 'jobs', 'runs', 'sessions', 'subscriptions'].map(
       (feature) => `services/management/src/${feature}`,
     ),
   ],

@@ -34,7 +34,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Begins a generation of positions if the server's history is not that of the latest one. Positions continue above those on
--- record: on a new server, whose transaction ids begin anew, the default of the column adds an offset, which only the owner can
+-- record: on a new server, whose transaction ids begin at a low number, the default of the column adds an offset, which only the owner can
 -- change. Returns whether a generation began.
 CREATE FUNCTION "renew_feed_generation"() RETURNS boolean
 LANGUAGE plpgsql
