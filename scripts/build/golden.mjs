@@ -1,5 +1,5 @@
 // npm run build -- golden: writes packages/contract/golden/, deliveries and events that implementations in any language can be
-// tested against. node:crypto computes the signatures here by the rules of docs/contract.md#signing, because the code under test
+// tested against, and the messages of each format. node:crypto computes the signatures here by the rules of docs/contract.md#signing, because the code under test
 // must not compute its own expectations.
 import { createHmac } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,8 @@ const USAGE = usage({
 
 const { check: isCheck } = readArguments(USAGE, { options: { check: { type: 'boolean' } } }).values;
 if (!isCheck) await bootstrap();
-const { parseEvent, renderPayload } = await import('../../packages/contract/dist/index.js');
+const { parseEvent, renderPayload, sampleEvent } = await import('../../packages/contract/dist/index.js');
+const { FORMATS } = await import('../../packages/contract/dist/formats/registry.js');
 
 const SECRET = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
 /** The base64 contains a slash and a plus, which a URL-safe decoder would reject or skip. */
@@ -355,8 +356,30 @@ const ABOUT = {
     'that it leads to by this map; rejected: slots of an invalid map, with which nothing may be published.',
 };
 
+/** Returns the messages of a format: a sample of each type, and a failed run that is complete. */
+function goldenMessages(format) {
+  const identity = { accountId: 1, eventId: IDENTITY.eventId, now: new Date('2026-01-31T19:31:20.742Z') };
+  const types = ['job.run.started', 'job.run.completed', 'job.run.errored'];
+  const events = types.map((type) => sampleEvent(type, identity));
+  const { data } = events[1];
+  const failure = { runStatus: 'Errored', runStatusCode: 20, runStatusMessage: 'Two models failed' };
+  events.push({ ...events[1], data: { ...data, ...failure } });
+  const input = {
+    subscription: SUBSCRIPTION,
+    consoleUrl: 'https://runhook.example',
+    options: Object.fromEntries(
+      Object.keys(format.options).map((name) => [name, '0123456789abcdef'.repeat(2)]),
+    ),
+  };
+  const messages = events.map((event) => {
+    const { body, nothing } = format.render({ event, ...input });
+    return { event, ...(body === undefined ? { nothing } : { body: JSON.parse(body) }) };
+  });
+  return { ...input, messages };
+}
+
 const golden = goldenEvents();
-const files = {
+const vectors = {
   'events.json': golden,
   'deliveries.json': goldenDeliveries(golden.events),
   'ed25519.json': goldenEd25519({
@@ -370,10 +393,14 @@ const files = {
   'shards.json': goldenShards(),
   'texts.json': goldenTexts(),
 };
-const folder = join(root, 'packages', 'contract', 'golden');
-mkdirSync(folder, { recursive: true });
-for (const [name, content] of Object.entries(files)) {
-  const path = join(folder, name);
+const contract = join(root, 'packages', 'contract');
+mkdirSync(join(contract, 'golden'), { recursive: true });
+const files = [
+  ...Object.entries(vectors).map(([name, content]) => [`golden/${name}`, content]),
+  ...FORMATS.map((format) => [`src/formats/${format.name}/golden.json`, goldenMessages(format)]),
+];
+for (const [name, content] of files) {
+  const path = join(contract, name);
   const text = `${JSON.stringify(content, null, 2)}\n`;
   const current = existsSync(path) ? readFileSync(path, 'utf8') : null;
   if (current === text) continue;
@@ -381,8 +408,6 @@ for (const [name, content] of Object.entries(files)) {
     writeFileSync(path, text);
     continue;
   }
-  process.stderr.write(
-    `packages/contract/golden/${name} differs from the output of npm run build -- golden\n`,
-  );
+  process.stderr.write(`packages/contract/${name} differs from the output of npm run build -- golden\n`);
   process.exitCode = 1;
 }

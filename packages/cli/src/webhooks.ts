@@ -98,7 +98,7 @@ const get: Command<ConnectionOptions> = {
 interface TestOptions extends ConnectionOptions {
   type?: (typeof EVENT_TYPES)[number];
   event?: string;
-  format?: string;
+  format?: NonNullable<Schemas['StoredTest']['format']>;
   formatOption?: [name: string, value: string][];
 }
 

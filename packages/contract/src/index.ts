@@ -80,9 +80,9 @@ export { interpretTargetResponse, NOT_ACCEPTED } from './formats/interpret.ts';
 export {
   FORMAT_NAMES,
   type Format,
+  type FormatInput,
   formatByName,
   formatOptionProblems,
-  type FormatInput,
   type Interpretation,
   type Rendering,
   recogniseFormat,

@@ -1,4 +1,4 @@
-import type { ReceivedRequest, Responder, ReceiverResponse } from './receiver.ts';
+import type { ReceivedRequest, ReceiverResponse, Responder } from './receiver.ts';
 
 /*
  * Responders of a receiver (`startReceiver`) that accept and reject requests as Slack, Microsoft Teams, Discord and
@@ -44,13 +44,16 @@ export const slackTarget: Responder = (request) => {
   if (message === null) return { status: 400, body: 'invalid_payload' };
   if (typeof message.text !== 'string' && !Array.isArray(message.blocks))
     return { status: 400, body: 'no_text' };
-  const isTooLong = message.blocks?.some((block: Message) => block.type === 'header' && block.text.text.length > 150);
+  const isTooLong = message.blocks?.some(
+    (block: Message) => block.type === 'header' && block.text.text.length > 150,
+  );
   return isTooLong ? { status: 400, body: 'invalid_blocks' } : { status: 200, body: 'ok' };
 };
 
 const azureError = (status: number, code: string) => json(status, { error: { code, message: code } });
 
-const TEAMS_FAILED = 'Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error';
+const TEAMS_FAILED =
+  'Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error';
 
 /** A workflow of Microsoft Teams, whose address is signed; errors `throttled` and `too_large` are those of a connector. */
 export const teamsTarget: Responder = (request) => {
@@ -58,8 +61,10 @@ export const teamsTarget: Responder = (request) => {
   if (request.headers.authorization !== undefined)
     return azureError(400, 'DirectApiRequestHasMoreThanOneAuthorization');
   if (nameOf(request) === 'deleted') return azureError(404, 'WorkflowNotFound');
-  if (nameOf(request) === 'throttled') return { status: 200, body: `${TEAMS_FAILED} 429 with ContextId tcid=0` };
-  if (nameOf(request) === 'too_large') return { status: 200, body: `${TEAMS_FAILED} 413 with ContextId tcid=0` };
+  if (nameOf(request) === 'throttled')
+    return { status: 200, body: `${TEAMS_FAILED} 429 with ContextId tcid=0` };
+  if (nameOf(request) === 'too_large')
+    return { status: 200, body: `${TEAMS_FAILED} 413 with ContextId tcid=0` };
   // Announces a longer body than it sends.
   if (nameOf(request) === 'cut_off') return { status: 200, headers: { 'content-length': '100' }, body: '1' };
   const [card] = messageOf(request)?.attachments ?? [];
@@ -88,6 +93,7 @@ export const pagerDutyTarget: Responder = (request) => {
     ...(['trigger', 'resolve'].includes(action) ? [] : ["'event_action' is missing or blank"]),
     ...(action === 'trigger' && !payload?.summary ? ["'payload.summary' is missing or blank"] : []),
   ];
-  if (errors.length > 0) return json(400, { status: 'invalid event', message: 'Event object is invalid', errors });
+  if (errors.length > 0)
+    return json(400, { status: 'invalid event', message: 'Event object is invalid', errors });
   return json(202, { status: 'success', message: 'Event processed', dedup_key: dedupKey });
 };

@@ -84,7 +84,13 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     ['slack', '/services/T/B/channel_is_archived', slackTarget, 'unsuccessful_status', 'channel_is_archived'],
     ['teams', '/workflows/x/too_large?sig=x', teamsTarget, 'not_accepted', 'HTTP error 413'],
     ['teams', '/workflows/x/invoke', teamsTarget, 'unsuccessful_status', 'DirectApiAuthorizationRequired'],
-    ['discord', '/api/webhooks/1/x', () => ({ status: 400, body: '{"code":50035}' }), 'unsuccessful_status', '50035'],
+    [
+      'discord',
+      '/api/webhooks/1/x',
+      () => ({ status: 400, body: '{"code":50035}' }),
+      'unsuccessful_status',
+      '50035',
+    ],
     ['pagerduty', '/', () => ({ status: 200 }), 'not_accepted', 'PagerDuty responds with 202'],
   ] as const)(
     'a webhook with the format %s does not retry at %s, and is failing',

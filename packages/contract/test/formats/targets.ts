@@ -101,7 +101,8 @@ function checkDiscord(body: string): void {
   const total = [...markdown, footer.text, ...fields.map(({ name }: Json) => name)].join('');
   expect(codePointLength(total)).toBeLessThanOrEqual(6_000);
   // Nothing that Discord interprets remains without its backslash.
-  for (const text of markdown) expect(text.replace(/\\[!-/:-@[-`{-~]/g, '')).not.toMatch(/[*_~`|>#<:@[\]()\\-]/);
+  for (const text of markdown)
+    expect(text.replace(/\\[!-/:-@[-`{-~]/g, '')).not.toMatch(/[*_~`|>#<:@[\]()\\-]/);
 }
 
 /** https://developer.pagerduty.com/docs/events-api-v2/trigger-events/ */

@@ -108,39 +108,43 @@ export const deliverySchemas: Record<string, Schema> = {
     },
   ),
 
-  Attempt: responseObject<AttemptView>('One attempt of a delivery.', {
-    number: { type: 'integer', minimum: 1, description: 'Counts over all cycles of the delivery.' },
-    trigger: {
-      type: 'string',
-      enum: ['automatic', 'manual'],
-      description: '`manual` for the first attempt of a redelivery; its retries are `automatic`.',
+  Attempt: responseObject<AttemptView>(
+    'One attempt of a delivery.',
+    {
+      number: { type: 'integer', minimum: 1, description: 'Counts over all cycles of the delivery.' },
+      trigger: {
+        type: 'string',
+        enum: ['automatic', 'manual'],
+        description: '`manual` for the first attempt of a redelivery; its retries are `automatic`.',
+      },
+      started_at: microsTime('When it started.'),
+      duration_ms: nullable(
+        count('Duration in milliseconds, including connection, request and response; null for `no_address`.'),
+      ),
+      http_status_code: httpStatusText(
+        'Status of the response, or without a response "504" (timeout) or "502"; `error` has the cause.',
+      ),
+      error: {
+        anyOf: [schemaRef('AttemptError'), { type: 'null' }],
+        description: 'The error of the attempt; null if it did not fail.',
+      },
+      request_headers: {
+        ...HEADERS,
+        description:
+          'Request headers by their names in lower case, with `***` in place of signatures and additional headers.',
+      },
+      ...LOGGED_RESPONSE_PROPERTIES,
+      timings: {
+        anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
+        description: 'Duration of each phase; null if nothing was sent.',
+      },
+      format: {
+        type: 'string',
+        description: 'Format of the body. Absent if it is the payload of job run events.',
+      },
     },
-    started_at: microsTime('When it started.'),
-    duration_ms: nullable(
-      count('Duration in milliseconds, including connection, request and response; null for `no_address`.'),
-    ),
-    http_status_code: httpStatusText(
-      'Status of the response, or without a response "504" (timeout) or "502"; `error` has the cause.',
-    ),
-    error: {
-      anyOf: [schemaRef('AttemptError'), { type: 'null' }],
-      description: 'The error of the attempt; null if it did not fail.',
-    },
-    request_headers: {
-      ...HEADERS,
-      description:
-        'Request headers by their names in lower case, with `***` in place of signatures and additional headers.',
-    },
-    ...LOGGED_RESPONSE_PROPERTIES,
-    timings: {
-      anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
-      description: 'Duration of each phase; null if nothing was sent.',
-    },
-    format: {
-      type: 'string',
-      description: 'Format of the body. Absent if it is the payload of job run events.',
-    },
-  }, ['format']),
+    ['format'],
+  ),
 
   AttemptTimings: responseObject<TimingsView>(
     'The phases of an attempt in milliseconds. Null for a phase that did not take place: it was not reached, a connection was reused, or there was no TLS.',

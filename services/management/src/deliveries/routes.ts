@@ -157,5 +157,7 @@ function payloadOf(
   if (format === null) return renderPayload(event, subscription);
   const options = Object.fromEntries(Object.keys(format.options).map((name) => [name, MASK]));
   // A format that sends nothing for the event has no body; the payload shows the event.
-  return format.render({ event, subscription, consoleUrl, options }).body ?? renderPayload(event, subscription);
+  return (
+    format.render({ event, subscription, consoleUrl, options }).body ?? renderPayload(event, subscription)
+  );
 }

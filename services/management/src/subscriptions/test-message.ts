@@ -100,8 +100,7 @@ export function renderMessage(
   consoleUrl: string | null,
 ): RenderedMessage {
   const { id, name } = subscription;
-  if (format === null)
-    return { body: renderPayload(event, { id, name }), contentType: 'application/json' };
+  if (format === null) return { body: renderPayload(event, { id, name }), contentType: 'application/json' };
   const rendering = format.render({ event, subscription: { id, name }, consoleUrl, options });
   if (rendering.nothing === undefined) return rendering;
   throw new InvalidRequestError([

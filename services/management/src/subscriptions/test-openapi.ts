@@ -147,7 +147,7 @@ const HEADERS: Schema = { type: 'object', additionalProperties: { type: 'string'
 
 const { format, format_options } = OPTION_REQUEST_PROPERTIES;
 const MESSAGE_FIELDS: PropertiesOf<Required<TestMessageFields>> = {
-  event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
+  event_type: { ...EVENT_TYPE, description: `Type of the sample. Default: \`${DEFAULT_TEST_EVENT_TYPE}\`.` },
   event_id: {
     type: ['string', 'null'],
     description:
@@ -219,6 +219,7 @@ export const testSchemas: Record<string, Schema> = {
         format: 'uri',
       },
       ...MESSAGE_FIELDS,
+      event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
       name: {
         type: ['string', 'null'],
         maxLength: 255,

@@ -45,7 +45,9 @@ describe('a test of a stored webhook', () => {
   test('sends the sample in the format of the webhook, also by GET', async () => {
     receiver.respondWith(slackTarget);
     const { id, hmac_secret: secret } = await newSubscription({ format: 'slack' });
-    const { json } = await harness.call('GET', account.path(`/subscription/${id}/test`), { token: account.token });
+    const { json } = await harness.call('GET', account.path(`/subscription/${id}/test`), {
+      token: account.token,
+    });
     expect(json.data).toEqual({ verification_error: null, verification_status_code: '200' });
     expect((await testStored(id)).json.data).toMatchObject({ verification_error: null, exchange: {} });
     for (const { body, headers } of await receiver.waitFor(2)) {
@@ -84,8 +86,14 @@ describe('a test of a stored webhook', () => {
   });
 
   test('uses the stored options for the mask, and never shows them', async () => {
-    receiver.respondWith((request, index) => ({ ...pagerDutyTarget(request, index), headers: { 'x-key': ROUTING_KEY } }));
-    const { id } = await newSubscription({ format: 'pagerduty', format_options: { routing_key: ROUTING_KEY } });
+    receiver.respondWith((request, index) => ({
+      ...pagerDutyTarget(request, index),
+      headers: { 'x-key': ROUTING_KEY },
+    }));
+    const { id } = await newSubscription({
+      format: 'pagerduty',
+      format_options: { routing_key: ROUTING_KEY },
+    });
     for (const body of [{}, { format: 'pagerduty', format_options: { routing_key: '***' } }]) {
       const { json } = await testStored(id, { event_type: 'job.run.errored', ...body });
       expect(json.data).toMatchObject({ verification_error: null });

@@ -22,7 +22,7 @@ function run(text: string, properties: Omit<TextRun, 'type' | 'text'> = {}): Tex
 
 /** Cards evaluate `{{DATE(…)}}` and `{{TIME(…)}}` in every text. */
 function withoutFunctions(text: string): string {
-  return text.replaceAll('{{', '{\u200B{');
+  return text.replace(/\{(?=\{)/g, '{\u200B');
 }
 
 function line(...inlines: TextRun[]) {
