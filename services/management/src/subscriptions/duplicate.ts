@@ -52,7 +52,10 @@ export function duplicateSubscriptionEndpoint(deps: {
       const original = await requireSubscription(prisma, request);
       const { name } = parseBody(schema, request.body);
       const options = copiedOptions(original);
-      const setOptions = [...newlySetOptions(options, null), ...newlyWithoutEndpoint(original.clientUrl, null)];
+      const setOptions = [
+        ...newlySetOptions(options, null),
+        ...newlyWithoutEndpoint(original.clientUrl, null),
+      ];
       if (setOptions.length > 0) await requireDispatchersSupport(deliveryQueue, setOptions);
       const hmacSecret = createHmacSecret();
       return await inActorTransaction(prisma, actorOf(request.principal), async (transaction) => {

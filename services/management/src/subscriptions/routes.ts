@@ -87,7 +87,10 @@ async function deriveColumns(
     ...signatureKeyColumns(fields.signature_key, stored, secrets),
     ...options,
   };
-  const newOptions = [...newlySetOptions(options, stored), ...newlyWithoutEndpoint(fields.client_url, stored)];
+  const newOptions = [
+    ...newlySetOptions(options, stored),
+    ...newlyWithoutEndpoint(fields.client_url, stored),
+  ];
   if (newOptions.length > 0) await requireDispatchersSupport(deliveryQueue, newOptions);
   return columns;
 }
