@@ -183,7 +183,9 @@ test('every accepted event is delivered although a worker of Citus is killed und
     () => {
       for (const { keys } of readers) for (const key of keys) consumed.add(key);
       const ids = readers.map(({ account }) => `${account.id}/`);
-      const unread = [...accepted].filter((key) => ids.some((id) => key.startsWith(id)) && !consumed.has(key));
+      const unread = [...accepted].filter(
+        (key) => ids.some((id) => key.startsWith(id)) && !consumed.has(key),
+      );
       expect(unread).toEqual([]);
     },
     { timeoutMs: RECOVERY_TIMEOUT_MS, intervalMs: 500 },

@@ -8,9 +8,17 @@ export const GROUPS = {
     'services/management/src/http/idempotency.ts',
     'services/migrate/src',
     'packages/artifacts/src/table-store.ts',
-    ...['artifacts', 'audit', 'deliveries', 'identity', 'jobs', 'runs', 'sessions', 'subscriptions'].map(
-      (feature) => `services/management/src/${feature}`,
-    ),
+    ...[
+      'artifacts',
+      'audit',
+      'deliveries',
+      'feed',
+      'identity',
+      'jobs',
+      'runs',
+      'sessions',
+      'subscriptions',
+    ].map((feature) => `services/management/src/${feature}`),
   ],
   delivery: [
     ...['contract', 'egress', 'publisher', 'queue', 'runtime'].map((name) => `packages/${name}/src`),

@@ -12,7 +12,7 @@ import { recordTests } from './proofs.mjs';
 const CORE_TESTS = [
   'packages/database/test/(day-partitions|default-partition)',
   'services/dispatcher/test/',
-  'services/management/test/(artifacts|deliveries|runs|subscriptions|jobs|identity|audit)/',
+  'services/management/test/(artifacts|deliveries|feed|runs|subscriptions|jobs|identity|audit)/',
   'services/management/test/http/idempotency',
   'e2e/(story|story-essentials|redelivery|rotation)\\.test',
 ];

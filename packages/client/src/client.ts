@@ -104,7 +104,7 @@ interface Envelope {
       count: number;
       total_count?: number;
       next_before?: string | null;
-      /** Of the feed. */
+      /** Set in pages of the feed. */
       next_after?: string;
       has_more?: boolean;
     };

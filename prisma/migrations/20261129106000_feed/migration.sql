@@ -6,7 +6,8 @@
 ALTER TABLE "events" ADD COLUMN "position" BIGINT;
 ALTER TABLE "events" ALTER COLUMN "position" SET DEFAULT (pg_current_xact_id()::text)::bigint;
 
--- Prisma's schema has no partial indexes.
+-- Prisma's schema has no partial indexes. This one has no rows yet.
+-- allows require-concurrent-index-creation: services stand still for this one, and PostgreSQL builds no index of a partitioned table so.
 CREATE INDEX "events_feed_idx" ON "events" ("account_id", "position") WHERE "position" IS NOT NULL;
 
 -- CreateTable
@@ -33,7 +34,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Begins a generation of positions if the server's history is not that of the latest one. Positions continue above those on
--- record: on a new server, whose transaction ids begin anew, the default of the column adds an offset, which only the owner can
+-- record: on a new server, whose transaction ids begin at a low number, the default of the column adds an offset, which only the owner can
 -- change. Returns whether a generation began.
 CREATE FUNCTION "renew_feed_generation"() RETURNS boolean
 LANGUAGE plpgsql

@@ -70,13 +70,13 @@ export function createManagementMetrics(registry: Registry) {
       this.set(replicaLagMs() / 1_000);
     },
   });
-  let feedHeldBackSeconds = () => 0;
+  let feedDelaySeconds = () => 0;
   new Gauge({
-    name: 'runhook_feed_held_back_seconds',
+    name: 'runhook_feed_delay_seconds',
     help: 'Time for which an open transaction has kept newer events out of the feed.',
     registers,
     collect() {
-      this.set(feedHeldBackSeconds());
+      this.set(feedDelaySeconds());
     },
   });
   const signInFailures = new Counter({
@@ -96,8 +96,8 @@ export function createManagementMetrics(registry: Registry) {
       replicaLagMs = lagMs;
     },
     /** Sets the function that returns the time for which the feed was held back when metrics are collected. */
-    measureFeed(heldBackSeconds: () => number) {
-      feedHeldBackSeconds = heldBackSeconds;
+    measureFeed(delaySeconds: () => number) {
+      feedDelaySeconds = delaySeconds;
     },
     /** Sets the function that returns the backlog of the relay when metrics are collected. */
     measureRelay(waiting: () => Relay['backlog']) {

@@ -17,7 +17,7 @@ export function openFeed(
   database: Queryable,
 ): Pick<FeedDependencies, 'database' | 'state' | 'waits'> {
   const state = new FeedStateReader({ database });
-  metrics.measureFeed(() => state.heldBackSeconds);
+  metrics.measureFeed(() => state.delaySeconds);
   // The health checks report an unavailable database.
   const timer = startPeriodic(
     MEASURE_INTERVAL_MS,

@@ -65,7 +65,7 @@ export const feedPaths: Paths = {
       operationId: 'listFeedEvents',
       tags: ['Webhooks'],
       summary: 'Read the events of a webhook',
-      description: `The payloads of the events that match the webhook as it is now, at least once and in one order, for consumers that cannot receive requests, or that reconcile. Store \`next_after\` once the page is processed, and pass it as \`after\`. A page reads at most ${SCANNED_MAX} events of the account, so it may be empty with a new cursor. The webhook must be active; it may have an empty \`client_url\`.`,
+      description: `The payloads of the events that match the current webhook, at least once and in one order, for consumers that cannot receive requests, or that reconcile. Store \`next_after\` once the page is processed, and pass it as \`after\`. A page reads at most ${SCANNED_MAX} events of the account, so it may be empty with a new cursor. The webhook must be active; it may have an empty \`client_url\`.`,
       parameters: [
         queryParameter(
           'after',

@@ -79,7 +79,7 @@ export async function readFeedPage<Item>(
       next = { position: BigInt(position), eventId };
     }
     scanned += rows.length;
-    // Of fewer rows than were read, the remaining ones have too many bytes for one statement.
+    // If fewer rows are returned than were read, the remaining ones have too many bytes for one statement.
     const readCount = Number(rows[0]?.read_count ?? 0);
     if (readCount < ROWS && rows.length === readCount)
       return { items, next: endOf(next, horizon), hasMore: false };

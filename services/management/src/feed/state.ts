@@ -4,7 +4,7 @@ import { UnavailableError } from '../http/errors.ts';
 import type { FeedGeneration } from './cursor.ts';
 import { DistributedLog } from './distributed-log.ts';
 
-/** What a reader of the feed needs to know of the server. */
+/** State of the server for a reader of the feed. */
 export interface FeedState {
   /** All generations, the oldest first. */
   generations: [FeedGeneration, ...FeedGeneration[]];
@@ -73,7 +73,7 @@ export class FeedStateReader {
   readonly #nowMs: () => number;
   readonly #log: DistributedLog;
   #markedAtMs = Number.NEGATIVE_INFINITY;
-  #heldBack: { horizon: bigint; sinceMs: number } | null = null;
+  #delay: { horizon: bigint; sinceMs: number } | null = null;
 
   constructor({ database, nowMs = () => performance.now() }: FeedStateOptions) {
     this.#database = database;
@@ -82,8 +82,8 @@ export class FeedStateReader {
   }
 
   /** Returns the time for which the horizon has not moved although transactions have begun, in seconds. */
-  get heldBackSeconds(): number {
-    return this.#heldBack === null ? 0 : (this.#nowMs() - this.#heldBack.sinceMs) / 1_000;
+  get delaySeconds(): number {
+    return this.#delay === null ? 0 : (this.#nowMs() - this.#delay.sinceMs) / 1_000;
   }
 
   /**
@@ -134,7 +134,7 @@ export class FeedStateReader {
   }
 
   #track({ horizon, end }: FeedState): void {
-    if (end <= horizon) this.#heldBack = null;
-    else if (this.#heldBack?.horizon !== horizon) this.#heldBack = { horizon, sinceMs: this.#nowMs() };
+    if (end <= horizon) this.#delay = null;
+    else if (this.#delay?.horizon !== horizon) this.#delay = { horizon, sinceMs: this.#nowMs() };
   }
 }

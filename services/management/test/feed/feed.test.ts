@@ -115,7 +115,7 @@ test('no page passes an open transaction, and none leaves out an event', async (
       expect((await read({ after: page.next, wait: 1 })).ids).toEqual([late.eventId]),
     );
   } finally {
-    client.release();
+    client.release(true);
   }
 });
 
@@ -212,27 +212,30 @@ test('a consumer that restarts reads every event of four committers with ids of 
       await insert(events);
     }
   };
-  const client = await pool().connect();
-  await client.query('BEGIN');
-  const slow = eventOf('job.run.errored');
-  await insert([slow], client);
-  expected.push(slow.eventId);
-  const committed = Promise.all(Array.from({ length: COMMITTERS }, (_, index) => commit(index + 1)));
   const seen: string[] = [];
-  let stored = '';
-  await eventually(async () => {
-    const lost = await read({ after: stored, limit: 10 });
-    // The consumer was killed before it stored the cursor of this page, and reads it again.
-    const page = await read({ after: stored, limit: 10 });
-    expect(page.ids.slice(0, lost.ids.length)).toEqual(lost.ids);
-    seen.push(...page.ids);
-    stored = page.next;
-    if (seen.length === 0) {
-      await committed;
-      await client.query('COMMIT');
-    }
-    expect(seen).toHaveLength(expected.length);
-  });
-  client.release();
+  const client = await pool().connect();
+  try {
+    await client.query('BEGIN');
+    const slow = eventOf('job.run.errored');
+    await insert([slow], client);
+    expected.push(slow.eventId);
+    const committed = Promise.all(Array.from({ length: COMMITTERS }, (_, index) => commit(index + 1)));
+    let stored = '';
+    await eventually(async () => {
+      const lost = await read({ after: stored, limit: 10 });
+      // The consumer was killed before it stored the cursor of this page, and reads it again.
+      const page = await read({ after: stored, limit: 10 });
+      expect(page.ids.slice(0, lost.ids.length)).toEqual(lost.ids);
+      seen.push(...page.ids);
+      stored = page.next;
+      if (seen.length === 0) {
+        await committed;
+        await client.query('COMMIT');
+      }
+      expect(seen).toHaveLength(expected.length);
+    });
+  } finally {
+    client.release(true);
+  }
   expect(new Set(seen)).toEqual(new Set(expected));
 });

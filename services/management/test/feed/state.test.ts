@@ -34,7 +34,7 @@ test('the horizon is held back from the first read with newer transactions until
   const measure = async (nowMs: number, horizon: number, end: number) => {
     Object.assign(server, { nowMs, horizon, end });
     await reader.readHorizon();
-    return reader.heldBackSeconds;
+    return reader.delaySeconds;
   };
   expect(await measure(0, 10, 10)).toBe(0);
   expect(await measure(1_000, 10, 12)).toBe(0);

@@ -226,6 +226,7 @@ test('while a dispatcher of an older release is connected, a new option is a 409
       }),
     );
     expect((await put(id, { rate_limit: 5, filters: { run_statuses: [20] } })).status).toBe(409);
+    expect((await put(id, { client_url: '' })).status).toBe(409);
     expect((await call('POST', `/subscription/${id}/duplicate`)).status).toBe(409);
     expect((await put(id, { ...(await get(id)), labels: { team: 'ops' } })).status).toBe(200);
     expect((await put(id, { format: null })).status).toBe(200);
