@@ -1,4 +1,4 @@
-import type { Client } from '@runhook/client';
+import type { Client, Schemas } from '@runhook/client';
 import { EVENT_TYPES } from '@runhook/contract';
 import { table } from '@runhook/runtime/terminal-text';
 import {
