@@ -87,7 +87,7 @@ describe('the preview of a webhook', () => {
   ])('rejects %s', async (query, message) => {
     const { status, json } = await preview(query);
     expect(status).toBe(400);
-    expect(json).toEqual(failure(400, `Invalid request: ${message}.`, message.replace(" ", ": ")));
+    expect(json).toEqual(failure(400, `Invalid request: ${message}.`, message.replace(' ', ': ')));
   });
 
   test('stops at a limit of runs, and says where', async () => {
