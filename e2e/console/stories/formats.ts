@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { describeConsole, type Visit } from '../support/describe-console.ts';
 import { headingOf, openOptions } from '../support/page-parts.ts';
 import { expectOnPage } from '../support/waiting.ts';
-import { subscribe, webhookPathOf } from '../support/webhooks.ts';
+import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 
 const formatOf = (page: Page) => page.getByRole('combobox', { name: 'Format' });
 
@@ -95,6 +95,42 @@ describeConsole('formats and delivery options', (story) => {
     await page.getByRole('button', { name: 'Go to the webhook' }).click();
     await page.getByText('2 per second').waitFor();
     await page.getByText('team: data').waitFor();
+  });
+
+  story('explains why a webhook did not hear about a run', async (visit) => {
+    const { page, world, urlOf, signInAs } = visit;
+    await subscribe(world, { name: 'Starts only', event_types: ['job.run.started'] });
+    const runId = await world.run('errored');
+    await signInAs('ada');
+    await page.goto(urlOf(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`));
+    await page.getByRole('heading', { name: 'Why did a webhook not hear about this run?' }).click();
+    const webhook = page
+      .getByRole('list', { name: 'Webhooks not notified' })
+      .getByRole('listitem')
+      .filter({ hasText: 'Starts only' });
+    await webhook.getByText('Run errored', { exact: false }).waitFor();
+  });
+
+  story('sends what a webhook missed while it was off, after a count', async (visit) => {
+    const { page, world, urlOf, signInAs } = visit;
+    const fields = { name: 'Was off', event_types: ['job.run.started'], active: false };
+    const id = await subscribe(world, { ...fields, client_url: `${world.receiver.url}/missed` });
+    const runIds = [await world.run(), await world.run()];
+    const path = webhookApiOf(world, id);
+    const webhook = await world.call<object>('ada', 'GET', path);
+    await world.call('ada', 'PUT', path, { ...webhook, active: true });
+    await signInAs('ada');
+    await page.goto(urlOf(webhookPathOf(world, id)));
+    await page.getByRole('heading', { name: 'No deliveries yet' }).waitFor();
+    await page.getByRole('button', { name: 'Send what I missed' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText(/^\d+ events of .+ will be sent: \d+ never sent\.$/).waitFor();
+    await dialog.getByRole('button', { name: 'Send them' }).click();
+    await dialog.getByText(/^Done: /).waitFor();
+    for (const runId of runIds)
+      await world.receiver.waitFor(
+        (request) => request.path === '/missed' && String(request.body).includes(`"runId":"${runId}"`),
+      );
   });
 
   story('counts the recent events that filters match', async (visit) => {

@@ -120,7 +120,7 @@ describeConsole(
       await signInAs('ada');
       await page.goto(urlOf(webhookPathOf(world, id)));
       const incident = page.getByRole('article', {
-        name: 'Microsoft Teams accepted the request, but not the message: Microsoft Teams endpoint returned HTTP error 429',
+        name: 'Microsoft Teams did not post the message: Microsoft Teams endpoint returned HTTP error 429',
       });
       await incident.getByText('1 delivery of 1 run: 1 has failed.').waitFor();
     });

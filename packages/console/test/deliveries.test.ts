@@ -103,6 +103,19 @@ test('a delivery shows its state and the reason', () => {
   ).toBe('502 Bad gateway');
 });
 
+test('a delivery shows the wait that its webhook asks for', () => {
+  const pending = { status: 'pending', attempt_count: 0, reason: null, next_attempt_at: null } as const;
+  const order = { kind: 'order', event_type: 'job.run.started', delivery_id: 'wdl_1' } as const;
+  expect(describeState({ ...pending, waiting_for: order })).toBe(
+    'Not sent yet. It is waiting for job.run.started.',
+  );
+  const limited = { ...pending, waiting_for: { kind: 'rate_limit' as const } };
+  expect(describeState(limited)).toBe('Not sent yet. It is waiting for its rate limit.');
+  expect(formatLastResponse({ ...limited, http_status_code: '0', error_code: null })).toBe(
+    'waiting for its rate limit',
+  );
+});
+
 test('a recovery shows what it would send before it starts', () => {
   const counted = (total_count: number, more: object = {}) => ({
     total_count,

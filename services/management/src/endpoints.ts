@@ -265,7 +265,7 @@ export function createEndpoints(
     statisticsEndpoint({ prisma, reads }),
     ratesEndpoint({ prisma, reads }),
     incidentsEndpoint({ prisma, reads }),
-    serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
+    serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses, consoleUrl }),
     ...jobsEndpoints({ prisma, reads, baseUrl, jobsMax: settings.jobsPerAccount }),
     // Before the paths of one run, which match `runs/claim` as well.
     ...claimEndpoints({ pool, runs, waits: runWaits, baseUrl }),

@@ -2,7 +2,6 @@ import { Text } from '@mantine/core';
 import type { JobRunEvent } from '@runhook/contract/events';
 import { formatByName } from '@runhook/contract/formats';
 import { CodeBlock } from '../components/copy.tsx';
-import { consoleUrl } from '../served-page.ts';
 import { formatJson } from '../wording/code.ts';
 import { type DiscordMessage, DiscordMessagePreview } from './discord-message.tsx';
 import classes from './message-preview.module.css';
@@ -14,16 +13,23 @@ interface MessagePreviewProps {
   format: string;
   event: JobRunEvent;
   subscription: { id: string; name: string };
+  /** Address for links in the message; null if the services have none. */
+  publicUrl: string | null;
 }
 
 const HEIGHT_MAX = 360;
 
 /** Shows the message of an event as its target shows it, and the body that is sent, with masked options. */
-export default function MessagePreview({ format: name, event, subscription }: MessagePreviewProps) {
+export default function MessagePreview({
+  format: name,
+  event,
+  subscription,
+  publicUrl,
+}: MessagePreviewProps) {
   const format = formatByName(name);
   if (format === null) return null;
   const options = Object.fromEntries(Object.keys(format.options).map((option) => [option, '***']));
-  const { body, nothing } = format.render({ event, subscription, consoleUrl: ownAddress(), options });
+  const { body, nothing } = format.render({ event, subscription, consoleUrl: publicUrl, options });
   if (body === undefined)
     return (
       <Text size="sm" role="note">
@@ -95,9 +101,4 @@ function renderMessage(format: string, body: string) {
     default:
       return null;
   }
-}
-
-/** Address of this console, for links in the message. The services use `PUBLIC_URL`, which is the same. */
-function ownAddress(): string {
-  return new URL(consoleUrl(''), location.href).href.replace(/\/$/, '');
 }

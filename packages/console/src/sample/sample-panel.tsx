@@ -1,8 +1,9 @@
 import { Button, Group, Skeleton, Stack, Text, Title } from '@mantine/core';
 import type { EventType } from '@runhook/contract/event-types';
 import { sampleEvent } from '@runhook/contract/samples';
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { lazy, type ReactNode, Suspense, useId, useState } from 'react';
+import { serviceStateQuery } from '../api/service-state.ts';
 import type { EndpointTest } from '../api/types.ts';
 import { Problem } from '../components/page.tsx';
 import { EVENT_TEXTS } from '../wording/webhooks.ts';
@@ -41,6 +42,7 @@ export function SamplePanel({
 }: SamplePanelProps) {
   const headingId = useId();
   const test = useMutation({ mutationFn: send, gcTime: 0 });
+  const serviceState = useQuery(serviceStateQuery(accountId));
   const [now] = useState(() => new Date());
   const event = sampleEvent(eventType, { accountId, eventId: EVENT_ID, now });
   const { fires, remark } = EVENT_TEXTS[eventType];
@@ -59,6 +61,7 @@ export function SamplePanel({
             format={format}
             event={event}
             subscription={{ id: webhook.id ?? WEBHOOK_ID, name: webhook.name }}
+            publicUrl={serviceState.data?.public_url ?? null}
           />
         </Suspense>
         {hasEndpoint && (

@@ -24,7 +24,7 @@ export const LIMITS = {
 const MAIN_FIELDS = ['name', 'eventTypes', 'clientUrl', 'format', 'formatOptions'] as const;
 
 /** Fields below “More options”, in their order on the page. */
-export const OPTION_FIELDS = [
+const OPTION_FIELDS = [
   'description',
   'jobIds',
   'runStatuses',

@@ -149,7 +149,7 @@ type Filters = NonNullable<SubscriptionFields['filters']>;
 type RunStatusCode = NonNullable<Filters['run_statuses']>[number];
 
 /** Returns the filters of the API; null without any. */
-export function toFilters(
+function toFilters(
   values: Pick<WebhookValues, 'runStatuses' | 'environmentIds' | 'projectIds'>,
 ): Filters | null {
   const { runStatuses, environmentIds, projectIds } = values;

@@ -71,7 +71,10 @@ export const serviceStateSchemas: Record<string, Schema> = {
           'Ranges of addresses from which requests reach endpoints, for firewalls. Absent if the operator has not configured them.',
         items: text('A range in CIDR notation, of one address or more.'),
       },
+      public_url: text(
+        'Address of the console, to which messages of formats link. Absent if the operator has not configured it.',
+      ),
     },
-    ['source_addresses'],
+    ['source_addresses', 'public_url'],
   ),
 };

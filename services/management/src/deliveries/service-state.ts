@@ -9,6 +9,8 @@ export interface ServiceStateView {
   quarantined: { kind: QuarantineKind; id: string; reason: string; created_at: string }[];
   /** Ranges in CIDR notation; absent if the operator has not configured them. */
   source_addresses?: string[];
+  /** Address of the console in messages of formats; absent if the operator has not configured it. */
+  public_url?: string;
 }
 
 export const ITEMS_MAX = 20;
@@ -18,16 +20,19 @@ export interface ServiceStateDependencies {
   writes: Pick<RecordWrites, 'state'>;
   /** Ranges from which requests reach endpoints; empty if they are not configured. */
   sourceAddresses: string[];
+  /** Setting `PUBLIC_URL`; null if it is not set. */
+  consoleUrl: string | null;
 }
 
 /**
- * Returns whether reports can be recorded, the number and the newest of the account's quarantined items, and the source
- * addresses of requests.
+ * Returns whether reports can be recorded, the number and the newest of the account's quarantined items, the source
+ * addresses of requests, and the address in messages.
  */
 export function serviceStateEndpoint({
   prisma,
   writes,
   sourceAddresses,
+  consoleUrl,
 }: ServiceStateDependencies): AccountEndpoint {
   return {
     method: 'GET',
@@ -49,6 +54,7 @@ export function serviceStateEndpoint({
           created_at: String(createdAt.getTime() * 1_000),
         })),
         ...(sourceAddresses.length > 0 && { source_addresses: sourceAddresses }),
+        ...(consoleUrl !== null && { public_url: consoleUrl }),
       };
       return { code: 200, data };
     },

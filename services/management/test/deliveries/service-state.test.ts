@@ -34,12 +34,14 @@ test('the service state of an account has its own set-aside items with their rea
   expect(await state(await harness.newAccount())).toMatchObject({ quarantined_count: 0 });
 });
 
-test('the service state shows the source addresses that the operator configured', async () => {
-  const configured = await startHarness({ egressSourceAddresses: ['198.51.100.7/32', '2001:db8::/64'] });
+test('the service state shows the source addresses and the public address that the operator configured', async () => {
+  const publicUrl = 'https://console.example.com';
+  const egressSourceAddresses = ['198.51.100.7/32', '2001:db8::/64'];
+  const configured = await startHarness({ egressSourceAddresses, publicUrl });
   try {
     const { token, path } = await configured.newAccount();
     const { json } = await configured.call('GET', path('/service-state'), { token });
-    expect(json.data.source_addresses).toEqual(['198.51.100.7/32', '2001:db8::/64']);
+    expect(json.data).toMatchObject({ source_addresses: egressSourceAddresses, public_url: publicUrl });
   } finally {
     await configured.close();
   }
