@@ -54,9 +54,9 @@ function checkPlainText(object: Json, charactersMax: number): void {
   expectLength(object.text, charactersMax);
 }
 
-const { AdaptiveCard, SerializationContext } = createRequire(import.meta.url)(
-  'adaptivecards/dist/adaptivecards.js',
-) as Json;
+const require = createRequire(import.meta.url);
+// Its modules need a bundler.
+const { AdaptiveCard, SerializationContext }: Json = require('adaptivecards/dist/adaptivecards.js');
 
 /** Parses the card with Microsoft's library, which reports unknown elements and invalid properties. */
 function checkTeams(body: string): void {

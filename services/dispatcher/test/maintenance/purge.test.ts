@@ -177,6 +177,15 @@ test('a stop of the dispatcher ends a pass of the purge after the current batch'
   expect(await run({ batchSize: 5, stopping: AbortSignal.abort() })).toMatchObject({ runs: 5 });
 });
 
+test('states of jobs at targets are deleted with the log', async () => {
+  await database.pool.query(
+    `INSERT INTO job_alerts (subscription_id, job_id, state, run_id, event_id, event_timestamp, updated_at)
+     SELECT 'wsu_1', n, 'resolve', n, 'wev_1', '', now() - n * interval '1 day' FROM unnest('{1,29,31,32}'::int[]) AS n`,
+  );
+  expect(await run({ batchSize: 1 })).toMatchObject({ jobAlerts: 2 });
+  expect(await run()).toMatchObject({ jobAlerts: 0 });
+});
+
 test('items that were set aside before the retention began are deleted in batches, until a stop or the time limit', async () => {
   const item = { accountId, kind: 'event', reason: 'r' } as const;
   const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'young'];

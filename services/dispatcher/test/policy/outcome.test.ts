@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { decideOutcome, toAttemptReport } from '../../src/policy/outcome.ts';
+import { decideOutcome, toAttemptReport, toInterpretedReport } from '../../src/policy/outcome.ts';
 
 const withStatus = (statusCode: number) => ({
   response: { statusCode, headers: {}, body: Buffer.alloc(0), truncated: false },
@@ -68,5 +68,25 @@ describe('the outcome of an attempt', () => {
   test('counts only the attempts of the redelivery in the reason', () => {
     const reason = 'All 6 attempts of the redelivery failed. Last: The endpoint responded with 500.';
     expect(decideOutcome(failure, after(6), policy, 0.5)).toEqual({ kind: 'failed', reason });
+  });
+
+  test.each(['failed', 'failed_and_off'] as const)(
+    'is failed without a retry if the format takes the response for final: %s',
+    (result) => {
+      const interpretation = { result, message: 'Slack responded with 404: no_service' };
+      const report = toInterpretedReport(toAttemptReport(withStatus(404)), interpretation);
+      expect(report.error).toEqual({ code: 'unsuccessful_status', message: interpretation.message });
+      expect(decideOutcome(report, after(1), policy, 0.5, interpretation)).toEqual({
+        kind: 'failed',
+        reason: 'Not retried, because a retry would fail as well: Slack responded with 404: no_service',
+      });
+    },
+  );
+
+  test('is a retry after a 2xx that the format takes for a failure', () => {
+    const interpretation = { result: 'retry', message: 'Teams responded with 200 and an error' } as const;
+    const report = toInterpretedReport(toAttemptReport(withStatus(200)), interpretation);
+    expect(report.error?.code).toBe('not_accepted');
+    expect(decideOutcome(report, after(1), policy, 0.5, interpretation).kind).toBe('retry');
   });
 });
