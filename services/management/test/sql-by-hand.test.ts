@@ -34,7 +34,7 @@ const BY_HAND: Record<string, string> = {
   'deliveries/rates.ts': 'counts the logs of a page of webhooks by the hour from indexes.',
   'deliveries/run-events.ts':
     'finds a run’s deliveries by the index of runs, and its undispatched events, which are few.',
-  'deliveries/preview.ts': 'counts a bounded number of runs by what deliveries select by.',
+  'deliveries/preview.ts': 'counts a bounded number of runs by what subscriptions select by.',
   'deliveries/unnotified.ts': 'finds the webhooks without deliveries of a run by the index of runs.',
   'deliveries/statistics.ts': 'counts and ranks the log in one statement.',
   'deliveries/incident-evidence.ts':
