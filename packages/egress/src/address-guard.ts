@@ -96,8 +96,8 @@ export function createAddressGuard({
     const url = parseUrl(text);
     if (typeof url === 'string') return url;
     const port = portOf(url);
-    if (port === 0) return 'must not use the port 0, to which no connection can be made';
     if (!allowsPort(port)) return `must not use the port ${port}, which is not allowed`;
+    if (port === 0) return 'must not use the port 0, to which no connection can be made';
     const literal = literalAddress(url);
     if (literal !== null) {
       return allows(literal) ? null : `must not point to the address ${literal}, which is not allowed`;

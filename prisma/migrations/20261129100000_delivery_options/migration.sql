@@ -92,8 +92,7 @@ END
 $$;
 
 -- A trigger of columns does not run for an update of others, such as those that dispatchers write after attempts.
-DROP TRIGGER "subscriptions_audit" ON "subscriptions";
-CREATE TRIGGER "subscriptions_audit" AFTER INSERT OR UPDATE OF "name", "description", "event_types", "job_ids", "client_url",
+CREATE OR REPLACE TRIGGER "subscriptions_audit" AFTER INSERT OR UPDATE OF "name", "description", "event_types", "job_ids", "client_url",
     "active", "signature_header", "header_names", "headers_ciphertext", "deleted_at", "secret_generation", "rotation_ends_at",
     "format", "format_option_names", "format_options_ciphertext", "filters", "ordered", "rate_limit", "labels",
     "deactivate_on_410"

@@ -109,7 +109,7 @@ test('reencrypt makes every secret readable with the new key alone and does not 
   const ciphertextBefore = await ciphertextOf(subscription.id);
   expect(
     (await reencryptInProcess()).secrets.map(({ reencrypted }: { reencrypted: number }) => reencrypted),
-  ).toEqual([0, 0, 0, 0, 0, 0, 0]);
+  ).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
   expect(await ciphertextOf(subscription.id)).toBe(ciphertextBefore);
 });
 
@@ -201,7 +201,7 @@ test('reencrypt waits for a row that another transaction has locked and reencryp
   } finally {
     client.release();
   }
-  expect((await reencryption).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0, 0, 0, 0, 0]);
+  expect((await reencryption).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
   expect(NEW_KEY_ONLY.decrypt(await apiKeyCiphertextOf(user.id))).toBe('rhu_rotated');
 });
 

@@ -101,14 +101,15 @@ describe('an update', () => {
 
   // The fields of `WebhookWrite` and `WebhookRead` of dbt-labs/terraform-provider-dbtcloud.
   test("by Terraform's provider, which does not know them, keeps the options, and its next plan is empty", async () => {
-    const known = ['id', 'name', 'description', 'client_url', 'event_types', 'job_ids', 'active'];
-    const knownOf = (view: Json) => Object.fromEntries(known.map((name) => [name, view[name]]));
+    const providerFields = ['id', 'name', 'description', 'client_url', 'event_types', 'job_ids', 'active'];
+    const readByProvider = (view: Json) =>
+      Object.fromEntries(providerFields.map((name) => [name, view[name]]));
     const { id } = await subscribe(OPTIONS);
     const before = await get(id);
-    const written = { ...knownOf(before), name: 'Renamed', job_ids: [] };
+    const written = { ...readByProvider(before), name: 'Renamed', job_ids: [] };
     expect((await call('PUT', `/subscription/${id}`, written)).status).toBe(200);
     const after = await get(id);
-    expect(knownOf(after)).toEqual({ ...knownOf(before), name: 'Renamed' });
+    expect(readByProvider(after)).toEqual({ ...readByProvider(before), name: 'Renamed' });
     for (const name of NAMES) expect(after[name]).toEqual(before[name]);
   });
 
