@@ -35,6 +35,7 @@ import {
   type SubscriptionView,
 } from './fields.ts';
 import { HEALTH } from './health.ts';
+import { LABEL_FILTER } from './label-filters.ts';
 import { ROTATION_SCHEMAS } from './rotation.ts';
 import { SIGNATURE_KEY_SCHEMAS } from './signature-key.ts';
 import { SUBSCRIPTION_ORDERS } from './statements.ts';
@@ -116,7 +117,7 @@ export const subscriptionPaths: Paths = {
           'Only webhooks with this label: its key, or `key:value`. May be repeated: the webhook must have all of them.',
           {
             type: 'array',
-            items: { type: 'string', examples: ['team:data'] },
+            items: { type: 'string', pattern: LABEL_FILTER.source, examples: ['team:data'] },
             maxItems: OPTION_LIMITS.labelsMax,
           },
         ),
