@@ -199,7 +199,7 @@ const READS: [name: string, run: () => Promise<unknown>][] = [
     async () => {
       await database.pool.query(
         `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name, status)
-         VALUES ($1, $2, 1, 'x', 1, 'x', 1, 'x', 'Queued')`,
+         VALUES ($1, $2, 1, 'x', 1, 'x', 1, 'x', 'Queued') ON CONFLICT DO NOTHING`,
         [accountId, RUN_ID],
       );
       return await requestEndpoint('/unnotified');

@@ -210,6 +210,7 @@ describe('a run of which 30 webhooks did not hear', () => {
         ...(name === 'Off 2' && { event_types: ['job.run.errored'] }),
       });
     await updateRow('Off by the service', `active = false, deactivate_reason = 'It failed.'`);
+    await updateRow('Feed', `client_url = ''`);
     await reportRun(RUN);
     for (const name of ['Notified 1', 'Notified 2'])
       await notify(name, RUN, ['job.run.started', 'job.run.completed']);
@@ -219,7 +220,6 @@ describe('a run of which 30 webhooks did not hear', () => {
     await change(bob, 'Wider since 2', { filters: null });
     await change(bob, 'Other job since', { job_ids: [otherJob.id] });
     await change(bob, 'Off after the event', { active: false });
-    await updateRow('Feed', `client_url = ''`);
     await updateRow('Deleted', 'deleted_at = now()');
     for (const [name, fields] of CASES) if (name.startsWith('Later')) await create(name, fields());
   });
@@ -234,7 +234,7 @@ describe('a run of which 30 webhooks did not hear', () => {
         .replaceAll(TIME, 'T')
         .replaceAll(ada.email, 'ADA')
         .replaceAll(bob.email, 'BOB')
-        .replace(`(${job.id})`, '(JOB)')
+        .replace(/Daily \(\d+\)/, 'Daily (JOB)')
         .replace(/Production \(\d+\)/, 'Production (ENVIRONMENT)')
         .replace(/Analytics \(\d+\)/, 'Analytics (PROJECT)'),
     ]);
