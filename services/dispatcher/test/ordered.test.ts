@@ -224,7 +224,8 @@ describe.each(oneQueueBackend())('ordered webhooks, on $name', (backend) => {
       expect(await claim()).toEqual([]);
       await insertDeferred([eventOf(STARTED, 9_999)]);
       const [explained] = await connection.explain(async () => expect(await claim()).toHaveLength(1));
-      expect(countRowsRead(explained?.plan as never, /^deliveries_/)).toBeLessThan(10);
+      const rows = countRowsRead(explained?.plan as never, /^deliveries_/);
+      if (!(rows < 10)) throw new Error(`${rows} rows of ${JSON.stringify(explained?.plan)}`);
     } finally {
       await connection.close();
     }

@@ -73,10 +73,10 @@ const HOT_STATEMENTS: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDa
   'begin-recovery-page': { deliveries: 1, anyDay: true },
   'deliveries-of-runs': { deliveries: 1, anyDay: true },
   'undispatched-of-runs': { events: 1, anyDay: true },
-  'hold-deliveries': { deliveries: 2 },
+  'hold-deliveries': { deliveries: 1 },
   'mark-out-of-order': { deliveries: 2 },
-  'predecessors-of-waiting': { deliveries: 2 },
-  'release-waiting': { deliveries: 2 },
+  'predecessors-of-waiting': { deliveries: 1 },
+  'release-waiting': { deliveries: 1 },
   'release-successors': { deliveries: 1, anyDay: true },
 };
 
@@ -267,23 +267,15 @@ async function runStatementsOfOrder(first: EventCommit, second: EventCommit): Pr
     [one, first],
     [other, second],
   ];
-  const waiting = rows.map(([{ subscriptionId }, row]) => ({
-    ...keyOf(row),
-    subscriptionId,
-    waitsForEventId: row.event.eventId,
-  }));
-  const predecessorOf = ({ event: { eventId, eventType } }: EventCommit) => ({ eventId, eventType });
-  const held = rows.map(([, row]) => ({ ...keyOf(row), predecessor: predecessorOf(row) }));
-  await holdDeliveries(pool, one, held);
-  await withEndedPredecessor(pool, waiting);
-  await releaseWaiting(pool, waiting);
-  const ended = rows.map(([{ accountId, subscriptionId }, { event }]) => ({
-    accountId,
-    subscriptionId,
-    eventId: event.eventId,
-    runId: event.data.runId,
-  }));
-  await releaseSuccessors(pool, ended);
+  for (const [{ accountId, subscriptionId }, row] of rows) {
+    const { eventId, eventType, data } = row.event;
+    const waiting = [{ ...keyOf(row), subscriptionId, waitsForEventId: eventId }];
+    const lane = { accountId, subscriptionId };
+    await holdDeliveries(pool, lane, [{ ...keyOf(row), predecessor: { eventId, eventType } }]);
+    await withEndedPredecessor(pool, waiting);
+    await releaseWaiting(pool, waiting);
+    await releaseSuccessors(pool, [{ ...lane, eventId, runId: data.runId }]);
+  }
 }
 
 describe('on a log that is partitioned by account', () => {
