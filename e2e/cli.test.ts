@@ -279,6 +279,25 @@ test('commands show and change webhooks, deliveries and runs', async () => {
       expectedEvent,
     ]);
   });
+  await json(
+    0,
+    'webhooks',
+    'create',
+    '--name',
+    'Successes',
+    '--endpoint',
+    endpoint.url,
+    '--run-status',
+    'success',
+  );
+  expect((await runhook('runs', 'why', '3', '--webhook', 'Successes')).stdout).toMatch(
+    /^WEBHOOK +NOT NOTIFIED OF +REASON\nSuccesses +job.run.started job.run.errored +It was created later, at /,
+  );
+  expect(await json(0, 'runs', 'why', '3', '--webhook', 'Pager')).toEqual([]);
+  expect((await runhook('webhooks', 'preview', '--run-status', 'errored')).stdout).toMatch(
+    /^1 of \d+ events of the last 7 days match\.\n$/,
+  );
+  await runhook('webhooks', 'delete', 'Successes', '--yes');
   const [failing] = await json(0, 'deliveries', 'list', '--run', '3', '--event', 'job.run.errored');
   const one = await eventually(async () => {
     const found = await runhook('deliveries', 'get', failing.id, '--webhook', 'Pager');
@@ -386,6 +405,7 @@ describe('the server of the Model Context Protocol', () => {
     expect(notified).toMatchObject({
       events: [{ event_type: 'job.run.started', state: 'matched', notified_webhooks: 1 }],
       deliveries: [{ webhook_name: 'Watched', last_http_status_code: '500', status: 'failed' }],
+      not_notified: expect.any(Array),
     });
     const [{ delivery_id }] = notified.deliveries;
     expect((await tools.call('get_delivery', { webhook: 'Watched', delivery_id })).json).toMatchObject({

@@ -6,6 +6,7 @@ import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } fr
 import { notFound, RUN_ARGUMENT, RUNS_PATH, runId } from './references.ts';
 import { cancelRun, retryRun } from './run-actions.ts';
 import { runLogs, runSteps } from './run-steps.ts';
+import { runWhy } from './run-why.ts';
 import { limitOption, takeRows } from './webhooks.ts';
 
 const DELIVERIES_PATH = '/api/v3/accounts/{account_id}/webhooks/deliveries';
@@ -258,6 +259,6 @@ const runEvents: Command<ConnectionOptions> = {
 
 export const runsGroup: CommandGroup = {
   name: 'runs',
-  summary: 'list, get, events, steps, logs, cancel, retry',
-  commands: [listRuns, getRun, runEvents, runSteps, runLogs, cancelRun, retryRun] as Command[],
+  summary: 'list, get, events, why, steps, logs, cancel, retry',
+  commands: [listRuns, getRun, runEvents, runWhy, runSteps, runLogs, cancelRun, retryRun] as Command[],
 };

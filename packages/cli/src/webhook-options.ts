@@ -33,13 +33,20 @@ export function formatOptions(): Option[] {
   ];
 }
 
+/** Options of the filters; returns new objects. */
+export function filterOptions(): Option[] {
+  return [
+    repeatable('--run-status <status>', 'only events of this status; may be repeated', parseRunStatus),
+    repeatable('--environment <id>', 'only events of this environment; may be repeated', parsers.id),
+    repeatable('--project <id>', 'only events of this project; may be repeated', parsers.id),
+  ];
+}
+
 /** Options of the commands that create or change a webhook. Returns new objects, because commander modifies them. */
 export function deliveryOptions(): Option[] {
   return [
     ...formatOptions(),
-    repeatable('--run-status <status>', 'only events of this status; may be repeated', parseRunStatus),
-    repeatable('--environment <id>', 'only events of this environment; may be repeated', parsers.id),
-    repeatable('--project <id>', 'only events of this project; may be repeated', parsers.id),
+    ...filterOptions(),
     option('--ordered', 'sends the events of a run in order'),
     option('--rate-limit <number>', 'maximum number of requests per second', parseRate),
     repeatable('--label <key=value>', 'label; may be repeated', parseLabel),

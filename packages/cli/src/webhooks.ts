@@ -12,6 +12,7 @@ import {
 } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
 import { formatOptions, parseLabel } from './webhook-options.ts';
+import { previewWebhook } from './webhook-preview.ts';
 import {
   type EventType,
   eventType,
@@ -215,6 +216,17 @@ const remove: Command<ConnectionOptions & { yes?: true }> = {
 
 export const webhooksGroup: CommandGroup = {
   name: 'webhooks',
-  summary: 'list, get, create, update, duplicate, test, rotate-secret, rotate-signature-key, delete',
-  commands: [list, get, create, update, duplicate, test, rotate, rotateKey, remove] as Command[],
+  summary: 'list, get, create, update, duplicate, preview, test, rotate-secret, rotate-signature-key, delete',
+  commands: [
+    list,
+    get,
+    create,
+    update,
+    duplicate,
+    previewWebhook,
+    test,
+    rotate,
+    rotateKey,
+    remove,
+  ] as Command[],
 };

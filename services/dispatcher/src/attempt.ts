@@ -1,14 +1,13 @@
 import {
   attemptsLeft,
   deliveryHeaders,
-  type JobRunEvent,
   maskHeaders,
   renderPayload,
   secretsAt,
   toLoggedResponse,
 } from '@runhook/contract';
 import { isPermanentRejection, isStoredEventData } from '@runhook/database';
-import { isBlocked, isForbidden } from '@runhook/egress';
+import { isBlocked } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import { decryptOptions, formatOf, interpretResponse, noteJobState, render } from './format.ts';
 import { deactivateIfGone } from './gone.ts';
@@ -25,7 +24,7 @@ import type { Slot } from './policy/subscription-limiter.ts';
 import type { AttemptRecord } from './record/attempts.ts';
 import type { DeliveryKey } from './record/deliveries.ts';
 import type { Target } from './target.ts';
-import type { DispatcherMetrics } from './telemetry/metrics.ts';
+import { measureAttempt, measureFirstAttempt } from './telemetry/measure-attempt.ts';
 
 /** Fields of a delivery that an attempt needs. */
 export type AttemptableDelivery = Pick<
@@ -275,28 +274,4 @@ export function reportAttempt(
     },
     'attempt',
   );
-}
-
-function measureFirstAttempt(
-  { eventToFirstAttempt }: DispatcherMetrics,
-  { timestamp }: JobRunEvent,
-  sentAt: Date,
-): void {
-  // The publisher's clock may be ahead.
-  eventToFirstAttempt.observe(Math.max(0, sentAt.getTime() - Date.parse(timestamp)) / 1000);
-}
-
-function measureAttempt(metrics: DispatcherMetrics, attemptRecord: AttemptRecord): void {
-  const { status, error, nextDelayMs } = attemptRecord;
-  if (status === 'pending') metrics.attempts.retry.inc();
-  else {
-    metrics.attempts[status].inc();
-    metrics.completed[status].inc();
-  }
-  metrics.attemptDuration.observe(attemptRecord.durationMs / 1000);
-  if (nextDelayMs !== null) metrics.retryWait.observe(nextDelayMs / 1000);
-  if (error) {
-    metrics.attemptErrors.inc({ code: error.code });
-    if (isForbidden(error.code)) metrics.blockedAddresses.inc();
-  }
 }

@@ -60,7 +60,7 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
     limits.update(lane);
     return await deferToLane(dispatcher, delivery);
   }
-  const result = await attemptWithToken(dispatcher, delivery, step.target, isRedelivery);
+  const result = await attemptNow(dispatcher, delivery, step.target, isRedelivery);
   if (result === null) {
     if (skipsLane) return { kind: 'reschedule', delayMs: REDELIVERY_GAP_MS };
     metrics.retriesDeferred.inc();
@@ -73,23 +73,20 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
     : { kind: 'done' };
 }
 
-/** Returns null if it gets no permits, no slot, or no token of the rate limit, if there is one. */
-async function attemptWithToken(
+/** Attempts a retry or a redelivery outside its lane. Returns null if it must wait. */
+async function attemptNow(
   dispatcher: Dispatcher,
   delivery: Delivery,
   target: Target,
-  isRedelivery: boolean,
+  ignoresBlock: boolean,
 ): Promise<AttemptResult | null> {
   const { record } = dispatcher;
   const rate = new LaneRate({ record, subscriptionId: delivery.subscriptionId });
   rate.update(target.rateLimit);
   await rate.grant(1);
-  const token = rate.take();
-  if (token === null) return null;
-  const result = await attemptQueued(dispatcher, delivery, target, isRedelivery);
-  if (result === null) rate.putBack(token);
+  const result = await attemptQueued(dispatcher, delivery, target, { rate, ignoresBlock });
   await rate.close();
-  return result;
+  return result === 'no_token' ? null : result;
 }
 
 /** Leaves the next attempt to the job of the lane. */

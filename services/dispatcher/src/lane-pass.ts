@@ -1,12 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { isPermanentRejection } from '@runhook/database';
 import { waitAtMost } from '@runhook/runtime';
-import { type AttemptResult, deliveryKeyOf, logAndSchedule } from './attempt.ts';
+import { deliveryKeyOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { reasonNotToSend } from './format.ts';
 import type { LaneRate } from './lane-rate.ts';
 import { type Delivery, tracksJobs, undeliverableReason } from './policy/next-step.ts';
-import { attemptQueued } from './queued-attempt.ts';
+import { attemptQueued, type QueuedResult } from './queued-attempt.ts';
 import type { LaneKey } from './record/deferred.ts';
 import type { Cancellation, DeliveryKey } from './record/deliveries.ts';
 import { holdUntilTurn, releaseSuccessors } from './run-order.ts';
@@ -202,19 +202,14 @@ export class LanePass {
     const { record, limits } = this.#dispatcher;
     // A delivery without a target is cancelled.
     const target = delivery.target as Target;
-    const token = this.#rate.take();
-    if (token === null) return await record.defer(deliveryKeyOf(delivery));
     const result = await this.#attempt(delivery, target, isProbe).catch(async (error: unknown) => {
       // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
       if (!isPermanentRejection(error)) await record.defer(deliveryKeyOf(delivery));
       throw error;
     });
-    if (result === 'cancelled') {
-      this.#rate.putBack(token);
-      return await releaseSuccessors(this.#dispatcher, delivery);
-    }
+    if (result === 'cancelled') return await releaseSuccessors(this.#dispatcher, delivery);
+    if (result === 'no_token') return await record.defer(deliveryKeyOf(delivery));
     if (result === null) {
-      this.#rate.putBack(token);
       // Without a free slot, the limit of the lane has fallen since the claim.
       this.isFull = limits.freeSlots(delivery.subscriptionId) > 0;
       return await record.defer(deliveryKeyOf(delivery));
@@ -224,13 +219,10 @@ export class LanePass {
   }
 
   /** Attempts a delivery, or cancels one that its format does not send. */
-  async #attempt(
-    delivery: Delivery,
-    target: Target,
-    isProbe: boolean,
-  ): Promise<AttemptResult | 'cancelled' | null> {
+  async #attempt(delivery: Delivery, target: Target, isProbe: boolean): Promise<QueuedResult | 'cancelled'> {
     const reason = target.format === null ? null : await reasonNotToSend(this.#dispatcher, delivery, target);
-    if (reason === null) return await attemptQueued(this.#dispatcher, delivery, target, isProbe);
+    const options = { rate: this.#rate, ignoresBlock: isProbe };
+    if (reason === null) return await attemptQueued(this.#dispatcher, delivery, target, options);
     await this.#cancel({ ...deliveryKeyOf(delivery), reason });
     return 'cancelled';
   }

@@ -2,7 +2,7 @@ import { drawDelayMs, HeldTokens, type RateToken, resumeEarlyMs } from './policy
 import type { DispatchRecord } from './record/dispatch-record.ts';
 
 export interface LaneRateOptions {
-  record: Pick<DispatchRecord, 'drawTokens' | 'returnTokens'>;
+  record: Pick<DispatchRecord, 'drawTokens' | 'settleTokens'>;
   subscriptionId: string;
   nowMs?: () => number;
 }
@@ -19,6 +19,7 @@ export class LaneRate {
   #rate: number | null = null;
   /** Time from which a draw is worth its statement. */
   #drawAtMs = 0;
+  #hasWaited = false;
 
   constructor(options: LaneRateOptions) {
     this.#options = options;
@@ -38,7 +39,10 @@ export class LaneRate {
     if (this.#rate === null || max === 0) return max;
     const count = this.#held.count(this.#nowMs());
     if (count < min) await this.#draw(max - count);
-    return this.#rate === null ? max : Math.min(max, this.#held.count(this.#nowMs()));
+    if (this.#rate === null) return max;
+    const granted = Math.min(max, this.#held.count(this.#nowMs()));
+    this.#hasWaited ||= granted === 0;
+    return granted;
   }
 
   /** Takes the token of an attempt that begins now; null if there is none. */
@@ -63,16 +67,17 @@ export class LaneRate {
     return this.#rate === null ? 0 : Math.max(0, this.waitMs() - resumeEarlyMs(this.#rate));
   }
 
-  /** Returns the tokens that were not used. */
+  /** Returns the tokens that were not used, and notes whether deliveries waited. */
   async close(): Promise<void> {
-    await this.#return(this.#held.remove('all', this.#nowMs()));
+    const unused = this.#held.remove('all', this.#nowMs());
+    if (unused > 0 || this.#hasWaited) await this.#settle(unused, this.#hasWaited);
   }
 
   async #draw(max: number): Promise<void> {
     const { record, subscriptionId } = this.#options;
     const expired = this.#held.remove('expired', this.#nowMs());
-    await this.#return(expired);
-    if (expired === 0 && this.#nowMs() < this.#drawAtMs) return;
+    if (expired > 0) await this.#settle(expired, false);
+    else if (this.#nowMs() < this.#drawAtMs) return;
     const drawn = await record.drawTokens(subscriptionId, max);
     this.#rate = drawn?.rate ?? null;
     if (drawn === null) return;
@@ -81,7 +86,8 @@ export class LaneRate {
     this.#drawAtMs = isDrained ? this.#nowMs() + drawDelayMs(drawn.rate, drawn.left) : 0;
   }
 
-  async #return(count: number): Promise<void> {
-    if (count > 0) await this.#options.record.returnTokens(this.#options.subscriptionId, count);
+  async #settle(unused: number, hasWaited: boolean): Promise<void> {
+    const { record, subscriptionId } = this.#options;
+    await record.settleTokens(subscriptionId, { unused, hasWaited });
   }
 }

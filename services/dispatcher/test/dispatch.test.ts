@@ -183,6 +183,31 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect((await deliveriesOf(harness.database)).map((row) => row.webhook_name)).toEqual(['The one']);
   });
 
+  test('subscriptions whose filters exclude the event cause no delivery, until their filters change', async () => {
+    const [job] = harness.account.jobs;
+    const filtered = async (name: string, filters: object) => {
+      const { id } = await subscribe({ name });
+      await harness.database.prisma.subscription.update({ where: { id }, data: { filters } });
+      return id;
+    };
+    const environmentId = Number(job?.environment_id);
+    await filtered('Failures', { run_statuses: [20] });
+    const elsewhere = await filtered('Elsewhere', { environment_ids: [environmentId + 1_000] });
+    await filtered('Project', { run_statuses: [10], project_ids: [Number(job?.project_id)] });
+    await harness.startDispatcher();
+    const namesAfter = async (events: number) => {
+      await harness.publisher.publish(event('job.run.completed'));
+      await everyEventIsFannedOut(harness, events);
+      return (await deliveriesOf(harness.database)).map((row) => row.webhook_name).sort();
+    };
+    expect(await namesAfter(1)).toEqual(['Project']);
+    await harness.database.prisma.subscription.update({
+      where: { id: elsewhere },
+      data: { filters: { environment_ids: [environmentId] } },
+    });
+    expect(await namesAfter(2)).toEqual(['Elsewhere', 'Project', 'Project']);
+  });
+
   test('an account whose plan does not include webhooks gets no delivery', async () => {
     await subscribe();
     await harness.database.prisma.account.updateMany({ data: { plan: 'developer' } });

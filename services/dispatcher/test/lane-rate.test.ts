@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { LaneRate } from '../src/lane-rate.ts';
-import type { Draw } from '../src/record/rate-buckets.ts';
+import type { Draw, RateUse } from '../src/record/rate-buckets.ts';
 
 let nowMs: number;
 /** Results of the next draws; null for a subscription without a limit. */
@@ -20,8 +20,8 @@ function laneRate(rate: number | null): LaneRate {
       const drawn = draws.shift();
       return drawn ? { count: 0, left: 0, rate: 5, drawnAtMs: nowMs, ...drawn } : null;
     },
-    async returnTokens(_subscriptionId: string, count: number) {
-      calls.push(`return ${count}`);
+    async settleTokens(_subscriptionId: string, { unused, hasWaited }: RateUse) {
+      calls.push(`return ${unused}${hasWaited ? ', has waited' : ''}`);
     },
   };
   const laneRate = new LaneRate({ record, subscriptionId: 'wsu_1', nowMs: () => nowMs });
@@ -105,6 +105,16 @@ describe('a lane with a limit', () => {
     if (token) rate.putBack(token);
     await rate.close();
     expect(calls).toEqual(['draw 3', 'return 2']);
+  });
+
+  test('notes that deliveries waited, if they had no token during the pass', async () => {
+    const rate = laneRate(5);
+    draws = [{ count: 1 }];
+    expect(await rate.grant(64)).toBe(1);
+    rate.take();
+    expect(await rate.grant(64)).toBe(0);
+    await rate.close();
+    expect(calls).toEqual(['draw 64', 'return 0, has waited']);
   });
 
   test('has no limit any more if the draw finds none', async () => {

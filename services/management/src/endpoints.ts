@@ -9,6 +9,7 @@ import { artifactEndpoints } from './artifacts/routes.ts';
 import { auditEndpoints } from './audit/routes.ts';
 import { accountLogEndpoints } from './deliveries/account-log-routes.ts';
 import { incidentsEndpoint } from './deliveries/incidents.ts';
+import { previewEndpoint } from './deliveries/preview.ts';
 import { ratesEndpoint } from './deliveries/rates.ts';
 import { recoveryEndpoints } from './deliveries/recover.ts';
 import { redeliverEndpoint } from './deliveries/redeliver.ts';
@@ -243,6 +244,7 @@ export function createEndpoints(
     testSubscriptionEndpoint(testDependencies),
     testStoredEndpoint(testDependencies),
     testUnsavedEndpoint({ ...testDependencies, urlProblem: guard.urlProblem }),
+    previewEndpoint({ reads, clock, pendingMax: settings.pendingDeliveriesPerAccount }),
     changesEndpoint(changes),
     ...deliveryEndpoints({ prisma, pool, reads, consoleUrl }),
     ...accountLogEndpoints({ pool, reads }),

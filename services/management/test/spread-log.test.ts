@@ -57,6 +57,7 @@ const READS_OF_THE_LOG = [
   'deliveries/rates.ts',
   'deliveries/run-events.ts',
   'deliveries/statistics.ts',
+  'deliveries/unnotified.ts',
   'subscriptions/changes.ts',
 ];
 
@@ -193,6 +194,17 @@ const READS: [name: string, run: () => Promise<unknown>][] = [
   ['the statistics of a webhook', () => requestEndpoint(`/:webhook_id/statistics`)],
   ['webhook rates', () => requestEndpoint('/webhooks/statistics', { subscription_id: subscriptionId })],
   ['the events of a run', () => requestEndpoint('/events')],
+  [
+    'the webhooks without deliveries of a run',
+    async () => {
+      await database.pool.query(
+        `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name, status)
+         VALUES ($1, $2, 1, 'x', 1, 'x', 1, 'x', 'Queued') ON CONFLICT DO NOTHING`,
+        [accountId, RUN_ID],
+      );
+      return await requestEndpoint('/unnotified');
+    },
+  ],
   [
     'the deliveries of a webhook by hour',
     () =>

@@ -21,6 +21,8 @@ const BY_HAND: Record<string, string> = {
     'counts the deliveries and inserts the recovery in one statement, with a window exact to the microsecond.',
   'deliveries/operator-actions.ts':
     'finds a delivery of the log by its id alone, and cancels it only if it is pending.',
+  'deliveries/change-history.ts':
+    'filters the newest entries of the audit log, of which only those of an account are indexed.',
   'deliveries/delivery.ts':
     'finds rows of the log by day and id in their partition, with times to the microsecond.',
   'deliveries/histogram.ts':
@@ -33,6 +35,8 @@ const BY_HAND: Record<string, string> = {
   'deliveries/rates.ts': 'counts the logs of a page of webhooks by the hour from indexes.',
   'deliveries/run-events.ts':
     'finds a run’s deliveries by the index of runs, and its undispatched events, which are few.',
+  'deliveries/preview.ts': 'counts a bounded number of runs by what subscriptions select by.',
+  'deliveries/unnotified.ts': 'finds the webhooks without deliveries of a run by the index of runs.',
   'deliveries/statistics.ts': 'counts and ranks the log in one statement.',
   'deliveries/incident-evidence.ts':
     'reads the logs of several subscriptions, each in its own time and days, in one statement.',

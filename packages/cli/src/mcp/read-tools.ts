@@ -55,7 +55,7 @@ const listRunNotifications = defineTool({
   name: 'list_run_notifications',
   title: 'List the webhooks notified of a run',
   description:
-    'Lists the events of a run, and each webhook that was or will be notified of them, with the result. Changes nothing.',
+    'Lists the events of a run, each webhook that was or will be notified of them, with the result, and each webhook that was not, with the reason. Changes nothing.',
   input: { run_id: inputs.runId, limit: inputs.limit },
   annotations: READ_ONLY,
   async run(client, { run_id, limit }) {
@@ -64,6 +64,10 @@ const listRunNotifications = defineTool({
       .catch(notFound(`run ${run_id}`));
     const rows = client.list(`${WEBHOOKS_PATH}/deliveries`, { query: { run_id, limit } });
     const deliveries = await takeRows(rows, limit);
+    const unnotified = client.list(`${WEBHOOKS_PATH}/run/{run_id}/unnotified`, {
+      path: { run_id },
+      query: { limit },
+    });
     return {
       events: events.map((event) => ({
         event_type: event.event_type,
@@ -74,6 +78,12 @@ const listRunNotifications = defineTool({
       deliveries: deliveries.map((delivery) => ({
         ...deliverySummary(delivery),
         webhook_name: delivery.webhook_name,
+      })),
+      not_notified: (await takeRows(unnotified, limit)).map((row) => ({
+        webhook_id: row.subscription_id,
+        webhook_name: row.webhook_name,
+        event_types: row.events.map(({ event_type }) => event_type),
+        reason: row.message,
       })),
     };
   },

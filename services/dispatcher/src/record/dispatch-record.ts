@@ -35,7 +35,7 @@ import { type EventState, loadEventStates, loadEvents, type PlannedEvent } from 
 import { deactivateGone, type GoneEndpoint } from './gone-endpoints.ts';
 import { type JobKey, loadJobAlert, storeJobAlert } from './job-alerts.ts';
 import type { Quarantine } from './quarantine.ts';
-import { type Draw, drawTokens, returnTokens } from './rate-buckets.ts';
+import { type Draw, drawTokens, type RateUse, settleTokens } from './rate-buckets.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
 import {
   type EndedDelivery,
@@ -219,11 +219,16 @@ export class DispatchRecord {
   }
 
   /** Returns unused tokens. If that fails they are lost, because a second execution would add tokens. */
-  async returnTokens(subscriptionId: string, count: number): Promise<void> {
+  async settleTokens(subscriptionId: string, use: RateUse): Promise<void> {
     const { pool, logger } = this.#options;
-    await returnTokens(pool, subscriptionId, count).catch((err: unknown) =>
-      logger.warn({ err, subscriptionId }, 'unused tokens of a rate limit could not be returned'),
-    );
+    await this.#singleStatements.acquire();
+    try {
+      await settleTokens(pool, subscriptionId, use);
+    } catch (err) {
+      logger.warn({ err, subscriptionId }, 'unused tokens of a rate limit could not be returned');
+    } finally {
+      this.#singleStatements.release();
+    }
   }
 
   loadJobAlert(job: JobKey): Promise<JobAlert | null> {

@@ -35,7 +35,7 @@ const DRAW = `
     SELECT *, least(floor(tokens), $2::int) AS count FROM refilled
   )
   UPDATE rate_buckets b
-  SET tokens = d.tokens - d.count, updated_at = d.at, limited_at = CASE WHEN d.count < $2 THEN d.at ELSE b.limited_at END
+  SET tokens = d.tokens - d.count, updated_at = d.at
   FROM drawn d WHERE b.subscription_id = d.subscription_id
   RETURNING d.count::int AS count, b.tokens AS left, d.rate_limit AS rate`;
 
@@ -59,11 +59,25 @@ export async function drawTokens(pool: Pool, subscriptionId: string, max: number
   return await draw();
 }
 
-const RETURN = `
-  UPDATE rate_buckets b SET tokens = least(greatest(1, s.rate_limit), b.tokens + $2::int)
+/** Result of a pass of a lane's job. */
+export interface RateUse {
+  /** Number of tokens that were drawn and not used. */
+  unused: number;
+  /** Whether deliveries waited for tokens. */
+  hasWaited: boolean;
+}
+
+const SETTLE = `
+  UPDATE rate_buckets b
+  SET tokens = least(greatest(1, s.rate_limit), b.tokens + $2::int),
+      limited_at = CASE WHEN $3 THEN now() ELSE b.limited_at END
   FROM subscriptions s WHERE s.id = b.subscription_id AND b.subscription_id = $1 AND s.rate_limit IS NOT NULL`;
 
 /** Returns unused tokens. Must not be retried if it may have been executed, because that would add tokens. */
-export async function returnTokens(pool: Pool, subscriptionId: string, count: number): Promise<void> {
-  await runStatement(pool, RETURN, [subscriptionId, count], 'return-tokens');
+export async function settleTokens(
+  pool: Pool,
+  subscriptionId: string,
+  { unused, hasWaited }: RateUse,
+): Promise<void> {
+  await runStatement(pool, SETTLE, [subscriptionId, unused, hasWaited], 'settle-tokens');
 }

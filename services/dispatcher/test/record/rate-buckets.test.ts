@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription, type TestDatabase } from '@runhook/testing';
-import { drawTokens, returnTokens } from '../../src/record/rate-buckets.ts';
+import { drawTokens, settleTokens } from '../../src/record/rate-buckets.ts';
 
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
@@ -23,6 +23,7 @@ beforeEach(async () => {
 const limitTo = (rate: number | null) =>
   database.pool.query('UPDATE subscriptions SET rate_limit = $2 WHERE id = $1', [id, rate]);
 const draw = (max: number) => drawTokens(database.pool, id, max);
+const settle = (unused: number, hasWaited = false) => settleTokens(database.pool, id, { unused, hasWaited });
 
 /** Replaces the state of the bucket; `secondsAgo` is the age of its tokens. */
 const setBucket = (tokens: number, secondsAgo: number) =>
@@ -91,17 +92,18 @@ test('a change of the limit applies to the next draw', async () => {
 test('returned tokens can be drawn again, up to the capacity', async () => {
   await limitTo(0.0001);
   await draw(1);
-  await returnTokens(database.pool, id, 1);
+  await settle(1);
   expect(await draw(1)).toMatchObject({ count: 1 });
-  await returnTokens(database.pool, id, 9);
+  await settle(9);
   expect(await draw(9)).toMatchObject({ count: 1 });
 });
 
 test('the bucket tells when deliveries last waited for the limit', async () => {
   await limitTo(3);
-  await draw(1);
-  expect(await readBucket()).toMatchObject({ isLimited: false });
   await draw(5);
+  await settle(1);
+  expect(await readBucket()).toMatchObject({ isLimited: false });
+  await settle(0, true);
   expect(await readBucket()).toMatchObject({ isLimited: true });
 });
 

@@ -22,6 +22,7 @@ import type { LogCursor } from './log-segments.ts';
 import { DAY_MICROS } from './page-locator.ts';
 import { addRateLimitWaits } from './rate-limit-wait.ts';
 import { runEventsEndpoint } from './run-events.ts';
+import { unnotifiedEndpoint } from './unnotified.ts';
 
 const LOG_PATH = '/api/v3/accounts/:account_id/webhooks/deliveries';
 
@@ -39,7 +40,12 @@ export interface AccountLogExtra {
 
 /** The log of all webhooks of an account, as a list and as a histogram (docs/contract.md#the-log-of-an-account). */
 export function accountLogEndpoints({ pool, reads }: { pool: Pool; reads: ReplicaReads }): AccountEndpoint[] {
-  return [listEndpoint(reads), histogramEndpoint(reads), runEventsEndpoint({ pool })];
+  return [
+    listEndpoint(reads),
+    histogramEndpoint(reads),
+    runEventsEndpoint({ pool }),
+    unnotifiedEndpoint({ pool }),
+  ];
 }
 
 function listEndpoint(reads: ReplicaReads): AccountEndpoint {

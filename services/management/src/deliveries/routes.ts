@@ -125,8 +125,8 @@ function getDeliveryEndpoint({
       const key = deliveryKey(subscription, request);
       const [row, attempts] = await Promise.all([findDelivery(pool, key), listAttempts(pool, key)]);
       if (!row) throw deliveryNotFound();
-      const [view] = await addRateLimitWaits(pool, [deliveryView(row)]);
       const latest = attempts.at(-1);
+      const [view] = await addRateLimitWaits(pool, [deliveryView(row)]);
       return {
         code: 200,
         data: {

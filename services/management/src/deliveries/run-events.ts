@@ -5,6 +5,8 @@ import {
   type EventType,
   integerIdFromText,
   isStoredRunStatus,
+  type MatchedEvent,
+  RUN_STATUS_CODES,
   RUN_TIMES,
 } from '@runhook/contract';
 import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
@@ -12,6 +14,9 @@ import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import { microsOf } from './delivery.ts';
+
+/** Path of what webhooks heard about a run. */
+export const RUN_PATH = '/api/v3/accounts/:account_id/webhooks/run/:run_id';
 
 export const RUN_EVENT_STATES = ['matched', 'waiting', 'unmatched', 'not_reported', 'expired'] as const;
 
@@ -28,6 +33,12 @@ export interface RunEventView {
 
 const RUN_ROW_COLUMNS = {
   status: isStoredRunStatus,
+  job_id: column.digits,
+  job_name: column.text,
+  environment_id: column.digits,
+  environment_name: column.text,
+  project_id: column.digits,
+  project_name: column.text,
   has_started: column.flag,
   start_reported: column.flag,
   created_at: column.digits,
@@ -36,13 +47,14 @@ const RUN_ROW_COLUMNS = {
   artifacts_ingested_at: column.orNull(column.digits),
   has_log: column.flag,
 };
-type RunRow = RowOf<typeof RUN_ROW_COLUMNS>;
+export type RunRow = RowOf<typeof RUN_ROW_COLUMNS>;
 
 const RUN_TIME_COLUMNS = ['created_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'] as const;
 
 // Retention has dropped all days before the oldest partition.
 const SELECT_RUN = `
-  SELECT status, started_at IS NOT NULL AS has_started, start_reported, ${RUN_TIME_COLUMNS.map((time) => `${microsOf(time)} AS ${time}`).join(', ')},
+  SELECT status, job_id, job_name, environment_id, environment_name, project_id, project_name,
+    started_at IS NOT NULL AS has_started, start_reported, ${RUN_TIME_COLUMNS.map((time) => `${microsOf(time)} AS ${time}`).join(', ')},
     created_at >= coalesce((
       SELECT min(to_date(substring(child.relname FROM '_([0-9]{8})'), 'YYYYMMDD'))
       FROM pg_inherits i JOIN pg_class child ON child.oid = i.inhrelid
@@ -76,39 +88,46 @@ const SELECT_UNDISPATCHED = `
 export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
   return {
     method: 'GET',
-    path: '/api/v3/accounts/:account_id/webhooks/run/:run_id/events',
+    path: `${RUN_PATH}/events`,
     access: READ_WEBHOOKS,
     async handle({ account, param, query }) {
       new QueryReader(query).check();
       const runId = integerIdFromText(param('run_id'));
       if (runId === null) throw new NotFoundError();
-      const key = [account.id, runId];
-      // Undispatched events are read first, so that events that are fanned out meanwhile appear as deliveries.
-      const undispatchedTypes = new Set(
-        (await queryRows(pool, UNDISPATCHED_EVENT, SELECT_UNDISPATCHED, key)).map(
-          ({ event_type }) => event_type,
-        ),
-      );
-      const [[run], matchedEvents] = await Promise.all([
-        queryRows(pool, RUN_ROW_COLUMNS, SELECT_RUN, key),
-        queryRows(pool, MATCHED_EVENT, SELECT_MATCHED, key),
-      ]);
-      if (!run && matchedEvents.length === 0) throw new NotFoundError();
-      const events = matchedEvents.map((event): RunEventView => ({ ...event, state: 'matched' }));
-      for (const event_type of run ? expectedTypes(run) : []) {
-        if (matchedEvents.some((event) => event.event_type === event_type)) continue;
-        const state = stateOf(event_type, run as RunRow, undispatchedTypes);
-        const occurred_at = occurredAt(event_type, run as RunRow);
-        events.push({ event_type, event_id: null, occurred_at, state, delivery_count: 0 });
-      }
-      events.sort(
-        (one, other) =>
-          ORDERED_TYPES.indexOf(one.event_type) - ORDERED_TYPES.indexOf(other.event_type) ||
-          Number(BigInt(one.occurred_at) - BigInt(other.occurred_at)),
-      );
+      const { run, events } = await readRunEvents(pool, { accountId: account.id, runId });
+      if (run === null && events.length === 0) throw new NotFoundError();
       return { code: 200, data: events };
     },
   };
+}
+
+/** Reads a run, null if it is not on record, and its events in the order of sending. */
+export async function readRunEvents(
+  pool: Pool,
+  { accountId, runId }: { accountId: number; runId: number },
+): Promise<{ run: RunRow | null; events: RunEventView[] }> {
+  const key = [accountId, runId];
+  // Undispatched events are read first, so that events that are fanned out meanwhile appear as deliveries.
+  const undispatchedTypes = new Set(
+    (await queryRows(pool, UNDISPATCHED_EVENT, SELECT_UNDISPATCHED, key)).map(({ event_type }) => event_type),
+  );
+  const [[run = null], matchedEvents] = await Promise.all([
+    queryRows(pool, RUN_ROW_COLUMNS, SELECT_RUN, key),
+    queryRows(pool, MATCHED_EVENT, SELECT_MATCHED, key),
+  ]);
+  const events = matchedEvents.map((event): RunEventView => ({ ...event, state: 'matched' }));
+  for (const event_type of run ? expectedTypes(run) : []) {
+    if (matchedEvents.some((event) => event.event_type === event_type)) continue;
+    const state = stateOf(event_type, run as RunRow, undispatchedTypes);
+    const occurred_at = occurredAt(event_type, run as RunRow);
+    events.push({ event_type, event_id: null, occurred_at, state, delivery_count: 0 });
+  }
+  events.sort(
+    (one, other) =>
+      ORDERED_TYPES.indexOf(one.event_type) - ORDERED_TYPES.indexOf(other.event_type) ||
+      Number(BigInt(one.occurred_at) - BigInt(other.occurred_at)),
+  );
+  return { run, events };
 }
 
 /** Events that wait for the artifacts come last. */
@@ -117,8 +136,30 @@ const ORDERED_TYPES = EVENT_TYPES.toSorted(
     Number(EVENT_TYPE_TABLE[one].afterArtifacts) - Number(EVENT_TYPE_TABLE[other].afterArtifacts),
 );
 
+/** What a run's row says about its events. Of the times, only their presence matters. */
+export type RunProgress = Pick<
+  RunRow,
+  'status' | 'has_started' | 'start_reported' | 'finished_at' | 'errored_at' | 'artifacts_ingested_at'
+>;
+
+/** Returns the types of the events that the job runner has reported. */
+export function reportedTypes(run: RunProgress): EventType[] {
+  return expectedTypes(run).filter((type) => isReported(type, run));
+}
+
+/** Returns what subscriptions select by, of the event of a type that the run has. */
+export function selectableEvent(
+  eventType: EventType,
+  run: Pick<RunRow, 'status' | 'job_id' | 'environment_id' | 'project_id'>,
+): MatchedEvent {
+  const { statuses } = EVENT_TYPE_TABLE[eventType];
+  const status = statuses.find((possible) => possible === run.status) ?? statuses[0];
+  const { job_id: jobId, environment_id: environmentId, project_id: projectId } = run;
+  return { eventType, data: { jobId, environmentId, projectId, runStatusCode: RUN_STATUS_CODES[status] } };
+}
+
 /** Returns the types of the events that the run's state implies; every run that has started was once `Running`. */
-function expectedTypes({ status, has_started, artifacts_ingested_at }: RunRow): EventType[] {
+function expectedTypes({ status, has_started, artifacts_ingested_at }: RunProgress): EventType[] {
   return EVENT_TYPES.filter((type) => {
     const { statuses, afterArtifacts } = EVENT_TYPE_TABLE[type];
     const isReached =
@@ -139,7 +180,7 @@ function stateOf(
 }
 
 /** Whether the event was reported. A run that was recorded from published events has only the times of those events. */
-function isReported(type: EventType, run: RunRow): boolean {
+function isReported(type: EventType, run: RunProgress): boolean {
   const { time } = EVENT_TYPE_TABLE[type];
   return time === null ? run.start_reported : run[RUN_TIMES[time].runField] !== null;
 }

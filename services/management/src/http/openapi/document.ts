@@ -4,9 +4,11 @@ import { auditPaths, auditSchemas } from '../../audit/openapi.ts';
 import { accountLogPaths, accountLogSchemas } from '../../deliveries/account-log-openapi.ts';
 import { incidentPaths, incidentSchemas } from '../../deliveries/incidents-openapi.ts';
 import { deliveryPaths, deliverySchemas } from '../../deliveries/openapi.ts';
+import { previewPaths, previewSchemas } from '../../deliveries/preview-openapi.ts';
 import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi.ts';
 import { serviceStatePaths, serviceStateSchemas } from '../../deliveries/service-state-openapi.ts';
 import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-openapi.ts';
+import { unnotifiedPaths, unnotifiedSchemas } from '../../deliveries/unnotified-openapi.ts';
 import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
 import { tokenPaths, tokenSchemas } from '../../identity/tokens-openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
@@ -36,8 +38,10 @@ const SCHEMAS: Record<string, Schema> = {
   ...subscriptionSchemas,
   ...duplicateSchemas,
   ...testSchemas,
+  ...previewSchemas,
   ...deliverySchemas,
   ...accountLogSchemas,
+  ...unnotifiedSchemas,
   ...recoverySchemas,
   ...statisticsSchemas,
   ...incidentSchemas,
@@ -98,8 +102,10 @@ const PATHS: Paths = withV2Status({
   ...rotationPaths,
   ...duplicatePaths,
   ...testPaths,
+  ...previewPaths,
   ...deliveryPaths,
   ...accountLogPaths,
+  ...unnotifiedPaths,
   ...changesPaths,
   ...statisticsPaths,
   ...incidentPaths,
