@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createTestQueue, eventually, queueBackends } from '@runhook/testing';
 import { type Backlog, SharedConcurrency } from '../../src/backends/shared-concurrency.ts';
-import { createQueueBackend } from '../../src/index.ts';
+import { createQueueBackend, DelayedError } from '../../src/index.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -40,6 +40,41 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     expect(await queue.getActiveCount()).toBe(CONCURRENCY);
     end();
     await eventually(() => expect(startedCount).toBe(300));
+  });
+
+  test('takes a job that it delays while it waits for jobs when that one is due', async () => {
+    const testQueue = await createTestQueue(kind);
+    closers.push(() => testQueue.drop());
+    const backend = createQueueBackend(testQueue.url, { silentMs: 3_600_000 });
+    const queue = backend.createQueue<object>('delayed');
+    closers.push(() => queue.close());
+    let waits: () => void = () => undefined;
+    const isWaiting = new Promise<void>((resolve) => {
+      waits = resolve;
+    });
+    let runCount = 0;
+    const worker = backend.createWorker<object>(
+      'delayed',
+      async (job, token) => {
+        runCount += 1;
+        if (runCount > 1) return;
+        await isWaiting;
+        await job.moveToDelayed(Date.now() + 100, token);
+        throw new DelayedError();
+      },
+      // Longer than the test waits.
+      { concurrency: 2, drainDelay: 1_800 },
+    );
+    closers.push(() => worker.close());
+    worker.on('error', () => undefined);
+    const workerBackend = worker.getBackend();
+    const waitForJob = workerBackend.waitForJob.bind(workerBackend);
+    workerBackend.waitForJob = async (seconds) => {
+      if (runCount > 0) waits();
+      return await waitForJob(seconds);
+    };
+    await queue.add('job', {});
+    await eventually(() => expect(runCount).toBe(2));
   });
 
   test('stops fetching jobs while the backlog is saturated, and continues once it is not, although no job has ended', async () => {

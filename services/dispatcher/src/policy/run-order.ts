@@ -10,7 +10,7 @@ export const ORDERED_TYPES: readonly EventType[] = [
   'job.run.completed',
 ];
 
-export function precedes(one: EventType, other: EventType): boolean {
+function precedes(one: EventType, other: EventType): boolean {
   return ORDERED_TYPES.indexOf(one) < ORDERED_TYPES.indexOf(other);
 }
 

@@ -69,12 +69,12 @@ export const DELIVERY_PROPERTIES: PropertiesOf<DeliveryView> = {
     description: 'What it waits for. Absent unless it waits.',
     oneOf: [
       responseObject<Extract<WaitingFor, { kind: 'order' }>>('An earlier event of its run.', {
-        kind: { type: 'string', const: 'order' },
+        kind: { type: 'string', const: 'order', description: 'Kind of the wait.' },
         event_type: EVENT_TYPE,
         delivery_id: prefixedId('wdl_', 'The delivery that it waits for.'),
       }),
       responseObject<Extract<WaitingFor, { kind: 'rate_limit' }>>('The rate limit of its webhook.', {
-        kind: { type: 'string', const: 'rate_limit' },
+        kind: { type: 'string', const: 'rate_limit', description: 'Kind of the wait.' },
       }),
     ],
   },

@@ -30,6 +30,7 @@ export function createPatchedBackend(
   const backend = createPostgresBackend(name, options, factoryOptions);
   retryReadiness(backend.connection);
   checkBeforeWaits(backend, silentMs);
+  wakeWhenDue(backend);
   readOldestFirst(backend, name);
   return backend;
 }
@@ -87,6 +88,25 @@ function checkBeforeWaits(backend: PostgresQueueBackend, silentMs: number): void
   backend.waitForJob = async (seconds) => {
     if (!backend.closing) await checkListener(backend, silentMs * HEARTBEAT_SHARE);
     return await waitForJob(Math.min(seconds, (silentMs * WAIT_SHARE) / 1_000));
+  };
+}
+
+/** Maximum delay for which a wait is ended; waits of workers are not longer. */
+const WAKE_WITHIN_MS = 15_000;
+/** Margin for the time of a measured clock. */
+const WAKE_MARGIN_MS = 5;
+
+/**
+ * Ends the wait for jobs when a job is due that was delayed meanwhile. BullMQ reads the next due time at the start of a
+ * wait only, so a worker that delays a job while it waits for others would take it up to five seconds late.
+ */
+function wakeWhenDue(backend: PostgresQueueBackend): void {
+  const moveToDelayed = backend.moveToDelayed.bind(backend);
+  const waiting = backend as unknown as { cancelWait?: () => void };
+  backend.moveToDelayed = async (jobId, timestamp, delay, ...rest) => {
+    const result = await moveToDelayed(jobId, timestamp, delay, ...rest);
+    if (delay <= WAKE_WITHIN_MS) setTimeout(() => waiting.cancelWait?.(), delay + WAKE_MARGIN_MS).unref();
+    return result;
   };
 }
 

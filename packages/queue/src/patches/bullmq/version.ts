@@ -8,7 +8,7 @@ import type { Queue } from 'bullmq';
  * | server-times.ts | times of commands in the clock of the queue's server | a wrong clock of a host runs jobs too early or too late |
  * | wait-deadlines.ts | deadlines for a worker's waits on Redis | a worker stops after a failover of a cluster |
  * | readable-job.ts | jobs whose data is not JSON can be read | one such job blocks the page of jobs, or stalls repeatedly |
- * | postgres-backend.ts | retries of the first connection, checks of the waiting one, order of the oldest jobs | a worker never recovers |
+ * | postgres-backend.ts | retries of the first connection, checks of the waiting one, order of the oldest jobs, end of a wait when a job is due | a worker never recovers; jobs that were delayed run late |
  * | error-backoff.ts | a pause after an error of the queue's server | a full server is queried a thousand times a second |
  * | wake-worker.ts | wakes the loop of a worker | jobs wait until another job ends |
  */
