@@ -36,7 +36,7 @@ export interface EventsToRecoverQuery {
 }
 
 /**
- * What a recovery may do with an event for its subscription:
+ * State in which a recovery finds an event for its subscription, which determines what it may do:
  * - `undispatched`: its fan-out is not committed, which will send it if it matches.
  * - `unsent`: it matches and has no delivery, or one that was cancelled without an attempt.
  * - `failed`, `cancelled`, `delivered`: status of its delivery, which ended; a cancelled one had attempts.
@@ -175,10 +175,10 @@ function stateOf(isMatching: boolean, delivery: DeliveryRow | undefined): EventS
 export const EVENT_INCLUSIONS = ['unsent', 'all'] as const;
 export type EventInclusion = (typeof EVENT_INCLUSIONS)[number];
 
-/** Returns the states of the events that a recovery sends. @param again whether `all` has the delivered ones, too */
-export function statesToRecover(include: EventInclusion, again: boolean): readonly EventState[] {
+/** Returns the states of the events that a recovery sends. @param resendDelivered whether `all` has the delivered ones, too */
+export function statesToRecover(include: EventInclusion, resendDelivered: boolean): readonly EventState[] {
   if (include === 'unsent') return ['unsent'];
-  return ['unsent', 'failed', 'cancelled', ...(again ? (['delivered'] as const) : [])];
+  return ['unsent', 'failed', 'cancelled', ...(resendDelivered ? (['delivered'] as const) : [])];
 }
 
 /** Returns the event types that the format of a subscription sends; deliveries of the others would be cancelled. */

@@ -4,7 +4,7 @@
 ALTER TABLE "recoveries"
   ALTER COLUMN "delivery_status" DROP NOT NULL,
   ADD COLUMN "include" TEXT,
-  ADD COLUMN "again" BOOLEAN NOT NULL DEFAULT false,
+  ADD COLUMN "resend_delivered" BOOLEAN NOT NULL DEFAULT false,
   ADD COLUMN "count_limited" BOOLEAN NOT NULL DEFAULT false;
 
 -- CreateIndex
@@ -19,4 +19,4 @@ ALTER TABLE "recoveries"
   ADD CONSTRAINT "recoveries_include_check"
     CHECK (("include" IS NULL) = ("delivery_status" IS NOT NULL)
       AND coalesce("include", 'all') IN ('unsent', 'all')
-      AND (NOT "again" OR "include" IS NOT DISTINCT FROM 'all'));
+      AND (NOT "resend_delivered" OR "include" IS NOT DISTINCT FROM 'all'));

@@ -231,7 +231,7 @@ const READS: [name: string, run: () => Promise<unknown>][] = [
     'the events of a recovery',
     () =>
       countEvents(pool, {
-        ...{ accountId, subscriptionId, window: RECOVERY_WINDOW, include: 'all', again: false },
+        ...{ accountId, subscriptionId, window: RECOVERY_WINDOW, include: 'all', resendDelivered: false },
         selection: { active: true, eventTypes: ['job.run.completed'], jobIds: new Set(), filters: null },
       }),
   ],

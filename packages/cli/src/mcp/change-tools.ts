@@ -95,8 +95,8 @@ const recover = defineTool({
   annotations: SENDS,
   async run(client, { webhook, ...fields }) {
     const { id } = await resolveWebhook(client, webhook);
-    const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-    const body: Schemas['RecoveryRequest'] = Object.fromEntries(given);
+    const present = Object.entries(fields).filter(([, value]) => value !== undefined);
+    const body: Schemas['RecoveryRequest'] = Object.fromEntries(present);
     const result = await client.post(`${WEBHOOK_PATH}/recover`, { path: { webhook_id: id }, body });
     const window = { since: timeOrNull(result.since), until: timeOrNull(result.until) };
     const deliveries = result.total_count;

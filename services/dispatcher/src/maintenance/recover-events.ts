@@ -22,7 +22,7 @@ export interface EventRecovery {
   accountId: string;
   subscriptionId: string;
   include: EventInclusion;
-  again: boolean;
+  resendDelivered: boolean;
   since: string;
   until: string;
   createdAt: string;
@@ -58,7 +58,7 @@ export async function beginEventsPage(
   recovery: EventRecovery,
   pageSize: number,
 ): Promise<EventsPage> {
-  const { accountId, subscriptionId, include, again, since, until, createdAt } = recovery;
+  const { accountId, subscriptionId, include, resendDelivered, since, until, createdAt } = recovery;
   const [subscription] = await loadSubscriptions(transaction, [subscriptionId]);
   // Deactivated since the recovery was read; the next pass cancels it.
   if (!subscription) return { deliveries: [], end: null, isLast: false };
@@ -69,7 +69,7 @@ export async function beginEventsPage(
     after: { createdAt: recovery.afterCreatedAt, id: recovery.afterId },
     limit: EVENTS_READ_MAX,
   });
-  const { chosen, last, isLast } = chooseEvents(page, { include, again, pageSize });
+  const { chosen, last, isLast } = chooseEvents(page, { include, resendDelivered, pageSize });
   const recipient: Recipient = {
     accountId,
     subscriptionId,
@@ -98,9 +98,13 @@ interface ChosenEvents {
  */
 export function chooseEvents(
   { events, isLast }: EventsToRecoverPage,
-  { include, again, pageSize }: { include: EventInclusion; again: boolean; pageSize: number },
+  {
+    include,
+    resendDelivered,
+    pageSize,
+  }: Pick<EventRecovery, 'include' | 'resendDelivered'> & { pageSize: number },
 ): ChosenEvents {
-  const states = statesToRecover(include, again);
+  const states = statesToRecover(include, resendDelivered);
   const chosen: EventToRecover[] = [];
   let last: EventToRecover | null = null;
   for (const event of events) {

@@ -133,7 +133,7 @@ interface RunningRecovery {
   /** Status of its deliveries; null for a recovery of events. */
   status: string | null;
   include: EventInclusion | null;
-  again: boolean;
+  resendDelivered: boolean;
   since: string;
   until: string;
   createdAt: string;
@@ -147,7 +147,7 @@ interface RunningRecovery {
 const RUNNING = `
   SELECT r.id, s.active, s.client_url AS "clientUrl", s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment,
     s.account_id AS "accountId", r.subscription_id AS "subscriptionId", r.delivery_status AS status,
-    r.include, r.again, r.since::text, r.until::text, r.created_at::text AS "createdAt",
+    r.include, r.resend_delivered AS "resendDelivered", r.since::text, r.until::text, r.created_at::text AS "createdAt",
     coalesce(r.after_day, '-infinity')::text AS "afterDay",
     coalesce(r.after_created_at, '-infinity')::text AS "afterCreatedAt", coalesce(r.after_id, '') AS "afterId"
   FROM recoveries r JOIN subscriptions s ON s.id = r.subscription_id JOIN accounts a ON a.id = s.account_id

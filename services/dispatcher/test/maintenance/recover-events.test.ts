@@ -59,12 +59,12 @@ describe.each(oneQueueBackend())('a recovery of events, on $name', (backend) => 
   }
 
   /** Creates a recovery of the last three hours, as management does. */
-  async function begin(include: 'unsent' | 'all', again = false): Promise<string> {
+  async function begin(include: 'unsent' | 'all', resendDelivered = false): Promise<string> {
     const id = createId('recovery');
     await query(
-      `INSERT INTO recoveries (id, subscription_id, status, since, until, include, again, total_count)
+      `INSERT INTO recoveries (id, subscription_id, status, since, until, include, resend_delivered, total_count)
        VALUES ($1, $2, 'running', now() - interval '3 hours', now(), $3, $4, 0)`,
-      [id, subscription.id, include, again],
+      [id, subscription.id, include, resendDelivered],
     );
     return id;
   }

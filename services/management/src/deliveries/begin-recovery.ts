@@ -59,7 +59,7 @@ export async function insertRecovery(
 
 export interface NewEventRecovery extends RecoveryKey {
   include: EventInclusion;
-  again: boolean;
+  resendDelivered: boolean;
   /** Microseconds since the epoch, as digits. */
   since: string;
   until: string;
@@ -68,8 +68,8 @@ export interface NewEventRecovery extends RecoveryKey {
 }
 
 const INSERT_OF_EVENTS = `
-  INSERT INTO recoveries (id, subscription_id, status, since, until, include, again, total_count, count_limited,
-    completed_at)
+  INSERT INTO recoveries (id, subscription_id, status, since, until, include, resend_delivered, total_count,
+    count_limited, completed_at)
   SELECT $1, s.id, CASE WHEN $8 > 0 OR $9 THEN 'running' ELSE 'done' END, ${timestampOf('$4')}, ${timestampOf('$5')},
     $6, $7, $8, $9, CASE WHEN $8 > 0 OR $9 THEN NULL ELSE now() END
   ${SUBSCRIPTION}
@@ -81,10 +81,11 @@ export async function insertEventRecovery(
   transaction: Prisma.TransactionClient,
   recovery: NewEventRecovery,
 ): Promise<boolean> {
-  const { id, accountId, subscriptionId, since, until, include, again, totalCount, countLimited } = recovery;
+  const { id, accountId, subscriptionId, since, until } = recovery;
+  const { include, resendDelivered, totalCount, countLimited } = recovery;
   const values = [
     ...[id, subscriptionId, accountId, since, until],
-    ...[include, again, totalCount, countLimited],
+    ...[include, resendDelivered, totalCount, countLimited],
   ];
   return (await transaction.$queryRawUnsafe<unknown[]>(INSERT_OF_EVENTS, ...values)).length > 0;
 }

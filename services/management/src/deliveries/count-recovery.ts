@@ -74,7 +74,7 @@ interface CountedEvents extends LogKey {
   selection: EventSelection;
   window: RecoveryWindow;
   include: EventInclusion;
-  again: boolean;
+  resendDelivered: boolean;
 }
 
 /**
@@ -82,7 +82,7 @@ interface CountedEvents extends LogKey {
  * bounded number of rows.
  */
 export async function countEvents(database: Queryable, query: CountedEvents): Promise<RecoveryCount> {
-  const { accountId, subscriptionId, selection, window, include, again } = query;
+  const { accountId, subscriptionId, selection, window, include, resendDelivered } = query;
   const [since, until] = [timestampText(window.since), timestampText(window.until)];
   const counts = { ...NO_COUNTS };
   const endMs = performance.now() + COUNT_MS;
@@ -100,7 +100,7 @@ export async function countEvents(database: Queryable, query: CountedEvents): Pr
     isLimited = !page.isLast && (read >= RECOVERY_COUNT_MAX || performance.now() > endMs);
     if (page.isLast || isLimited) break;
   }
-  const states = statesToRecover(include, again).filter(isCounted);
+  const states = statesToRecover(include, resendDelivered).filter(isCounted);
   return { totalCount: states.reduce((sum, state) => sum + counts[state], 0), counts, isLimited };
 }
 

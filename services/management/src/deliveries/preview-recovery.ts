@@ -50,8 +50,9 @@ export async function countRecovery(
 ): Promise<RecoveryCount> {
   const key = { accountId, subscriptionId: subscription.id };
   if (recovered.include === null) return await countDeliveries(pool, key, window, recovered.status);
-  const { include, again } = recovered;
-  return await countEvents(pool, { ...key, selection: selectionOf(subscription), window, include, again });
+  const { include, resendDelivered } = recovered;
+  const selection = selectionOf(subscription);
+  return await countEvents(pool, { ...key, selection, window, include, resendDelivered });
 }
 
 /** Returns the selection as of an active webhook: events are counted before it is switched on. */

@@ -84,8 +84,8 @@ function recoverEndpoint({ prisma, pool, deliveryQueue }: RecoverDependencies): 
       await requireNoRunningRecovery(prisma, subscriptionId);
       const window = { since, until: await readWindowEnd(pool, until) };
       const { totalCount, isLimited: countLimited } = await countRecovery(pool, key, window, selection);
-      const { include, again } = selection;
-      const recovery = { ...window, include, again, totalCount, countLimited };
+      const { include, resendDelivered } = selection;
+      const recovery = { ...window, include, resendDelivered, totalCount, countLimited };
       return await startRecovery(prisma, request, subscriptionId, (transaction, recoveryKey) =>
         insertEventRecovery(transaction, { ...recoveryKey, ...recovery }),
       );

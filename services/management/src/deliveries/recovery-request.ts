@@ -21,10 +21,10 @@ export interface RecoveryRequest {
   dry_run?: boolean;
 }
 
-/** What a recovery sends: deliveries of a status, or events. */
+/** The deliveries of a status, or the events, that a recovery sends. */
 export type RecoverySelection =
   | { status: RecoverableStatus; include: null }
-  | { status: null; include: EventInclusion; again: boolean };
+  | { status: null; include: EventInclusion; resendDelivered: boolean };
 
 export interface ParsedRecovery {
   /** Null only for a dry run. */
@@ -86,12 +86,12 @@ function parsedRecovery(request: RecoveryRequest): ParsedRecovery {
     until,
     status = 'failed',
     include,
-    again = false,
+    again: resendDelivered = false,
     dry_run: isDryRun = false,
   } = request;
   const selection: RecoverySelection =
     include === undefined || include === 'failed'
       ? { status, include: null }
-      : { status: null, include, again };
+      : { status: null, include, resendDelivered };
   return { since, until, selection, isDryRun };
 }

@@ -61,7 +61,7 @@ export const RECOVERY_FIELDS = {
   untilMicros: true,
   deliveryStatus: true,
   include: true,
-  again: true,
+  resendDelivered: true,
   totalCount: true,
   countLimited: true,
   recoveredCount: true,
@@ -96,7 +96,7 @@ export async function readOutcomes(
 }
 
 export function recoveryView(row: RecoveryRow, outcome: RecoveryOutcome = NO_OUTCOME): RecoveryView {
-  const { deliveryStatus, include, again } = row;
+  const { deliveryStatus, include, resendDelivered } = row;
   return {
     id: row.id,
     subscription_id: row.subscriptionId,
@@ -106,7 +106,7 @@ export function recoveryView(row: RecoveryRow, outcome: RecoveryOutcome = NO_OUT
     until: String(row.untilMicros),
     delivery_status: deliveryStatus === null ? null : parseStored(RECOVERABLE_STATUSES, deliveryStatus),
     ...(include !== null && { include: parseStored(EVENT_INCLUSIONS, include) }),
-    ...(again && { again: true }),
+    ...(resendDelivered && { again: true }),
     total_count: row.totalCount,
     ...(row.countLimited && { count_limited: true }),
     recovered_count: row.recoveredCount,
@@ -128,7 +128,7 @@ export function previewView(
     until: window?.until ?? null,
     delivery_status: selection.status,
     ...(selection.include !== null && { include: selection.include }),
-    ...(selection.include !== null && selection.again && { again: true }),
+    ...(selection.include !== null && selection.resendDelivered && { again: true }),
     total_count: totalCount,
     count_limited: isLimited,
     counts,
