@@ -1,10 +1,4 @@
-import {
-  EVENT_TYPE_TABLE,
-  type EventData,
-  type EventType,
-  isEventType,
-  type RunStatus,
-} from './event-types.ts';
+import { type EventData, type EventType, isEventType } from './event-types.ts';
 import { isId } from './ids.ts';
 
 export interface EventIdentity {
@@ -37,12 +31,6 @@ interface PayloadOf<Type extends EventType> extends EventOf<Type> {
 
 /** The body of a delivery (docs/contract.md#events), as a receiver parses it. */
 export type DeliveryPayload = { [Type in EventType]: PayloadOf<Type> }[EventType];
-
-/** Returns the run status that the event describes. `runStatus` itself is free text of the publisher. */
-export function reportedStatus({ eventType, data }: JobRunEvent): RunStatus {
-  const { statuses } = EVENT_TYPE_TABLE[eventType];
-  return statuses.find((status) => status === data.runStatus) ?? statuses[0];
-}
 
 /** Queue of events to fan out. A job has one event (name = event type, id = {@link eventJobId}) or a batch of them. */
 export const JOB_RUN_EVENTS = 'job-run-events';

@@ -1,5 +1,6 @@
 import { EVENT_TYPE_TABLE, type RunStatus } from '../event-types.ts';
-import { type JobRunEvent, reportedStatus } from '../events.ts';
+import type { JobRunEvent } from '../events.ts';
+import { reportedStatus } from '../reported-status.ts';
 import { wellFormedText } from '../text.ts';
 import type { FormatInput } from './format.ts';
 

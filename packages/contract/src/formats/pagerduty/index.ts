@@ -1,4 +1,5 @@
-import { type JobRunEvent, reportedStatus } from '../../events.ts';
+import type { JobRunEvent } from '../../events.ts';
+import { reportedStatus } from '../../reported-status.ts';
 import { escapeAndTruncate, onLines, onOneLine } from '../escape.ts';
 import type { Format, FormatInput, Interpretation, Rendering, TargetResponse } from '../format.ts';
 import { type Message, messageOf } from '../message.ts';

@@ -1,0 +1,9 @@
+// Uses no Node.js API, so that the console can import it.
+import { EVENT_TYPE_TABLE, type RunStatus } from './event-types.ts';
+import type { JobRunEvent } from './events.ts';
+
+/** Returns the run status that the event describes. `runStatus` itself is free text of the publisher. */
+export function reportedStatus({ eventType, data }: JobRunEvent): RunStatus {
+  const { statuses } = EVENT_TYPE_TABLE[eventType];
+  return statuses.find((status) => status === data.runStatus) ?? statuses[0];
+}
