@@ -78,7 +78,7 @@ export function parseSubscription(body: unknown, urlProblem: UrlProblem): Subscr
   return error ? { problems: toProblems(error, 'body') } : { fields: value };
 }
 
-/** What a test sends (docs/contract.md#test-endpoint), with defaults filled in. */
+/** Message of a test (docs/contract.md#test-endpoint), with defaults filled in. */
 export interface TestMessageFields {
   /** Type of the sample. */
   event_type: EventType;

@@ -6,7 +6,7 @@ ALTER TABLE "attempts" ADD COLUMN "format" TEXT;
 -- AlterTable
 ALTER TABLE "deliveries" ADD COLUMN "format" TEXT;
 
--- The state of a job that a target which tracks jobs was told last. Written after a delivered attempt of such a format.
+-- The state of a job that was last sent to a target which tracks jobs. Written after a delivered attempt of such a format.
 -- CreateTable
 CREATE TABLE "job_alerts" (
     "subscription_id" TEXT NOT NULL,

@@ -6,7 +6,7 @@ ALTER TABLE "deliveries" ADD COLUMN "waits_for_event_id" TEXT, ADD COLUMN "waits
 
 -- Not expressible in Prisma's schema
 
--- What a lane takes next, without the deliveries that wait for others: thousands of them may be older. With the account, it is never
+-- Deliveries that a lane takes next, without the deliveries that wait for others: thousands of them may be older. With the account, it is never
 -- larger than the index of all deliveries of a subscription, nor less selective, which PostgreSQL would prefer otherwise.
 -- allows require-concurrent-index-deletion: services stand still for the migrations of this release.
 DROP INDEX "deliveries_lane_idx";
@@ -14,7 +14,7 @@ DROP INDEX "deliveries_lane_idx";
 CREATE INDEX "deliveries_lane_idx" ON "deliveries" ("subscription_id", "day", "created_at", "id", "account_id")
   WHERE "deferred_at" < 'infinity';
 
--- What was deferred for too long; and of the deliveries that wait, those of a run, without an index more for each plan to open.
+-- Deliveries that were deferred for too long; and of the deliveries that wait, those of a run, without an index more for each plan to open.
 -- allows require-concurrent-index-deletion: services stand still for the migrations of this release.
 DROP INDEX "deliveries_deferred_idx";
 -- allows require-concurrent-index-creation: services stand still for the migrations of this release.

@@ -33,7 +33,7 @@ export function resourceSearchQuery(accountId: number, kind: ResourceKind, searc
 
 const PREVIEW = '/api/v3/accounts/{account_id}/webhooks/preview';
 
-/** What a webhook selects events by; lists of ids and codes. An empty list means all. */
+/** Fields by which a webhook selects events; lists of ids and codes. An empty list means all. */
 export interface EventSelection {
   eventTypes: readonly string[];
   jobIds: readonly string[];

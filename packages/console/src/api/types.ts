@@ -65,7 +65,7 @@ export interface DeliveryPage {
   totalCount: number;
 }
 
-/** What a recovery sends: deliveries with the status, or what `include` names. */
+/** Selection of a recovery: deliveries with the status, or what `include` names. */
 export interface RecoveryRequest {
   /** Microseconds since the epoch, as digits. */
   since: string;

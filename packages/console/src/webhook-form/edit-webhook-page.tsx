@@ -24,7 +24,7 @@ import { WebhookForm } from './webhook-form.tsx';
 import {
   hasSameDestination,
   hasSameFormat,
-  listKeptFormatOptions,
+  listStoredFormatOptions,
   toApiFields,
   toFormValues,
   toTestFields,
@@ -104,7 +104,7 @@ function EditForm({ webhook }: { webhook: Subscription }) {
 function testNote(values: WebhookValues, initial: WebhookValues): string {
   if (hasSameDestination(values, initial)) return 'Signed with the secret of the webhook.';
   const stored = values.headers.filter(({ value, isStored }) => isStored && value === '');
-  const names = [...stored.map(({ name }) => name), ...listKeptFormatOptions(values)].join(', ');
+  const names = [...stored.map(({ name }) => name), ...listStoredFormatOptions(values)].join(', ');
   return `Nothing is saved, and the sample is signed with a temporary secret.${names === '' ? '' : ` Sent without ${names}: stored values are sent only after the change is saved.`}`;
 }
 

@@ -167,12 +167,12 @@ function toFormatOptions(values: WebhookValues): Record<string, string> | null {
     const entered = values.formatOptions[name]?.trim() ?? '';
     return entered === '' ? [] : [[name, entered]];
   });
-  const kept = listKeptFormatOptions(values).map((name) => [name, MASK]);
-  return options.length + kept.length === 0 ? null : Object.fromEntries([...options, ...kept]);
+  const stored = listStoredFormatOptions(values).map((name) => [name, MASK]);
+  return options.length + stored.length === 0 ? null : Object.fromEntries([...options, ...stored]);
 }
 
 /** Returns the options of the chosen format whose stored values are kept. */
-export function listKeptFormatOptions(values: WebhookValues): string[] {
+export function listStoredFormatOptions(values: WebhookValues): string[] {
   const { formatOptions, storedFormatOptions } = values;
   return optionNames(values).filter(
     (name) => storedFormatOptions.includes(name) && (formatOptions[name]?.trim() ?? '') === '',

@@ -1,7 +1,7 @@
 import type { RecoveryPreview, RecoveryRequest } from '../api/types.ts';
 import { formatShortLocalTime, parseTime } from '../wording/time.ts';
 
-/** What a recovery sends, with the label of each choice. */
+/** Selections of a recovery, with the label of each choice. */
 export const RECOVERY_CHOICES = {
   all: 'All that did not arrive: failed, cancelled or never sent',
   failed: 'Failed: all attempts failed',
@@ -11,13 +11,13 @@ export const RECOVERY_CHOICES = {
 
 export type RecoveryChoice = keyof typeof RECOVERY_CHOICES;
 
-/** Returns the fields of the request. @param isAgain whether `all` includes what was delivered */
+/** Returns the fields of the request. @param resendsDelivered whether `all` includes what was delivered */
 export function toSelection(
   choice: RecoveryChoice,
-  isAgain: boolean,
+  resendsDelivered: boolean,
 ): Omit<RecoveryRequest, 'since' | 'until'> {
   if (choice === 'cancelled') return { status: choice };
-  return { include: choice, ...(choice === 'all' && isAgain && { again: true }) };
+  return { include: choice, ...(choice === 'all' && resendsDelivered && { again: true }) };
 }
 
 const NOUNS: Readonly<Record<RecoveryChoice, readonly [one: string, many: string]>> = {

@@ -34,11 +34,11 @@ function WindowForm({
 }: RecoverFormProps & { openedMs: number; initial: WindowInput }) {
   const client = useQueryClient();
   const [choice, setChoice] = useState<RecoveryChoice>('all');
-  const [isAgain, setAgain] = useState(false);
+  const [resendsDelivered, setResendsDelivered] = useState(false);
   const [{ from, to }, setInput] = useState(initial);
   const window = toTimeWindow({ from, to }, openedMs);
   const inputProblem = findWindowProblem({ from, to }, window);
-  const body = { ...window, ...toSelection(choice, isAgain) };
+  const body = { ...window, ...toSelection(choice, resendsDelivered) };
   const count = useQuery({ ...recoveryCountQuery(webhook, body), enabled: inputProblem === null });
   const start = useMutation({
     mutationFn: () => startRecovery(webhook, body),
@@ -92,8 +92,8 @@ function WindowForm({
         {choice === 'all' && (
           <Checkbox
             label="Also what was delivered, a second time"
-            checked={isAgain}
-            onChange={(event) => setAgain(event.currentTarget.checked)}
+            checked={resendsDelivered}
+            onChange={(event) => setResendsDelivered(event.currentTarget.checked)}
           />
         )}
         <Text size="sm" role="status" fw={500}>

@@ -2,7 +2,7 @@
 import type { EventType } from '../event-types.ts';
 import type { JobRunEvent } from '../events.ts';
 
-/** What a format renders. The same input always gives the same bytes. */
+/** Input of a format. The same input always gives the same bytes. */
 export interface FormatInput {
   event: JobRunEvent;
   /** `name` is the subscription's name at fan-out. */

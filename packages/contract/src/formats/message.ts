@@ -4,7 +4,7 @@ import { reportedStatus } from '../reported-status.ts';
 import { wellFormedText } from '../text.ts';
 import type { FormatInput } from './format.ts';
 
-/** What the messages of all targets state. Texts are well-formed and neither escaped nor truncated. */
+/** Statements of the messages of all targets. Texts are well-formed and neither escaped nor truncated. */
 export interface Message {
   jobName: string;
   environmentName: string;

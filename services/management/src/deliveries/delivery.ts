@@ -155,7 +155,7 @@ export async function listAttempts(
 }
 
 /**
- * What a delivery waits for: an earlier delivery of its run, which is on record once its event is dispatched, or the rate
+ * Reason for which a delivery waits: an earlier delivery of its run, which is on record once its event is dispatched, or the rate
  * limit of its webhook.
  */
 export type WaitingFor =

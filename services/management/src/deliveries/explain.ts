@@ -36,7 +36,7 @@ export const UNNOTIFIED_REASONS = [
 ] as const;
 export type UnnotifiedReason = (typeof UNNOTIFIED_REASONS)[number];
 
-/** A webhook as it is now. */
+/** The current state of a webhook. */
 export interface ExplainedWebhook extends EventSelection {
   id: string;
   name: string;
@@ -81,7 +81,7 @@ export interface ExplainedEvent {
 interface Explanation {
   eventType: EventType;
   reason: UnnotifiedReason;
-  /** What caused it and when it began: the deactivation, the creation, the change of the plan. */
+  /** Its cause and the time at which it began: the deactivation, the creation, the change of the plan. */
   cause: Change | null;
   /** The last change since the event, by which the webhook may have selected other events then. */
   changedSince: Change | null;
@@ -91,7 +91,7 @@ interface Explanation {
 export interface UnnotifiedView {
   subscription_id: string;
   webhook_name: string;
-  /** Of the event that came closest to it. */
+  /** Reason of the event that came closest to it. */
   reason: UnnotifiedReason;
   /** One or two sentences. */
   message: string;

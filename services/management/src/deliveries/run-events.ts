@@ -136,7 +136,7 @@ const ORDERED_TYPES = EVENT_TYPES.toSorted(
     Number(EVENT_TYPE_TABLE[one].afterArtifacts) - Number(EVENT_TYPE_TABLE[other].afterArtifacts),
 );
 
-/** What a run's row says about its events. Of the times, only their presence matters. */
+/** Facts of a run's row about its events. Of the times, only their presence matters. */
 export type RunProgress = Pick<
   RunRow,
   'status' | 'has_started' | 'start_reported' | 'finished_at' | 'errored_at' | 'artifacts_ingested_at'
