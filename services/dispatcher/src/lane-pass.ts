@@ -9,7 +9,7 @@ import { type Delivery, tracksJobs, undeliverableReason } from './policy/next-st
 import { attemptQueued, type QueuedResult } from './queued-attempt.ts';
 import type { LaneKey } from './record/deferred.ts';
 import type { Cancellation, DeliveryKey } from './record/deliveries.ts';
-import { holdUntilTurn, releaseSuccessors } from './run-order.ts';
+import { releaseSuccessors, selectReady } from './run-order.ts';
 import type { Target } from './target.ts';
 
 /** Time after which the job of a lane ends, so that others can run, and is queued again. It waits for its attempts. */
@@ -108,12 +108,10 @@ export class LanePass {
       for (const delivery of claimed) await releaseSuccessors(this.#dispatcher, delivery);
       return { taken: claimed.length, begun: claimed.length };
     }
-    const ready = first?.target?.ordered
-      ? await holdUntilTurn(this.#dispatcher, this.#lane, claimed)
-      : claimed;
+    const ready = first?.target?.ordered ? await selectReady(this.#dispatcher, this.#lane, claimed) : claimed;
     if (first?.target) await this.#requireTokens(first.target, ready.length);
     for (const delivery of ready)
-      this.#track(deliveryKeyOf(delivery), this.#deliverInTurn(delivery, attemptsBelow !== undefined));
+      this.#track(deliveryKeyOf(delivery), this.#deliverAfterEarlier(delivery, attemptsBelow !== undefined));
     return { taken: claimed.length, begun: ready.length };
   }
 
@@ -185,7 +183,7 @@ export class LanePass {
   }
 
   /** Makes the attempts of one job one after another if the target tracks jobs. */
-  #deliverInTurn(delivery: Delivery, isProbe: boolean): Promise<void> {
+  #deliverAfterEarlier(delivery: Delivery, isProbe: boolean): Promise<void> {
     if (!tracksJobs(delivery.target?.format ?? null)) return this.#deliver(delivery, isProbe);
     const { jobId } = delivery.event.data;
     // A turn that comes after the time of the pass is left to the next one, which bounds the duration of a pass.
@@ -193,9 +191,9 @@ export class LanePass {
       performance.now() < this.#untilMs
         ? this.#deliver(delivery, isProbe)
         : this.#dispatcher.record.defer(deliveryKeyOf(delivery));
-    const turn = (this.#latestOfJobs.get(jobId) ?? Promise.resolve()).then(deliver, deliver);
-    this.#latestOfJobs.set(jobId, turn);
-    return turn;
+    const ended = (this.#latestOfJobs.get(jobId) ?? Promise.resolve()).then(deliver, deliver);
+    this.#latestOfJobs.set(jobId, ended);
+    return ended;
   }
 
   async #deliver(delivery: Delivery, isProbe: boolean): Promise<void> {

@@ -1,4 +1,4 @@
-import { drawDelayMs, HeldTokens, type RateToken, resumeEarlyMs } from './policy/rate-limit.ts';
+import { DrawnTokens, drawDelayMs, type RateToken, resumeEarlyMs } from './policy/rate-limit.ts';
 import type { DispatchRecord } from './record/dispatch-record.ts';
 
 export interface LaneRateOptions {
@@ -14,7 +14,7 @@ const UNLIMITED: RateToken = { untilMs: Number.POSITIVE_INFINITY };
 export class LaneRate {
   readonly #options: LaneRateOptions;
   readonly #nowMs: () => number;
-  readonly #held = new HeldTokens();
+  readonly #tokens = new DrawnTokens();
   /** Requests per second; null without a limit, which costs no statement. */
   #rate: number | null = null;
   /** Time from which a draw is worth its statement. */
@@ -37,28 +37,28 @@ export class LaneRate {
    */
   async grant(max: number, min = 1): Promise<number> {
     if (this.#rate === null || max === 0) return max;
-    const count = this.#held.count(this.#nowMs());
+    const count = this.#tokens.count(this.#nowMs());
     if (count < min) await this.#draw(max - count);
     if (this.#rate === null) return max;
-    const granted = Math.min(max, this.#held.count(this.#nowMs()));
+    const granted = Math.min(max, this.#tokens.count(this.#nowMs()));
     this.#hasWaited ||= granted === 0;
     return granted;
   }
 
   /** Takes the token of an attempt that begins now; null if there is none. */
   take(): RateToken | null {
-    return this.#rate === null ? UNLIMITED : this.#held.take(this.#nowMs());
+    return this.#rate === null ? UNLIMITED : this.#tokens.take(this.#nowMs());
   }
 
   /** Must be called if an attempt did not begin. */
   putBack(token: RateToken): void {
-    if (token !== UNLIMITED) this.#held.putBack(token);
+    if (token !== UNLIMITED) this.#tokens.putBack(token);
   }
 
   /** Returns the milliseconds until the next draw; 0 if the lane does not wait for tokens. */
   waitMs(): number {
     const nowMs = this.#nowMs();
-    const waits = this.#rate !== null && this.#held.count(nowMs) === 0;
+    const waits = this.#rate !== null && this.#tokens.count(nowMs) === 0;
     return waits ? Math.max(0, this.#drawAtMs - nowMs) : 0;
   }
 
@@ -69,19 +69,19 @@ export class LaneRate {
 
   /** Returns the tokens that were not used, and notes whether deliveries waited. */
   async close(): Promise<void> {
-    const unused = this.#held.remove('all', this.#nowMs());
+    const unused = this.#tokens.remove('all', this.#nowMs());
     if (unused > 0 || this.#hasWaited) await this.#settle(unused, this.#hasWaited);
   }
 
   async #draw(max: number): Promise<void> {
     const { record, subscriptionId } = this.#options;
-    const expired = this.#held.remove('expired', this.#nowMs());
+    const expired = this.#tokens.remove('expired', this.#nowMs());
     if (expired > 0) await this.#settle(expired, false);
     else if (this.#nowMs() < this.#drawAtMs) return;
     const drawn = await record.drawTokens(subscriptionId, max);
     this.#rate = drawn?.rate ?? null;
     if (drawn === null) return;
-    this.#held.add(drawn.count, drawn.drawnAtMs);
+    this.#tokens.add(drawn.count, drawn.drawnAtMs);
     const isDrained = drawn.count < max;
     this.#drawAtMs = isDrained ? this.#nowMs() + drawDelayMs(drawn.rate, drawn.left) : 0;
   }

@@ -13,7 +13,7 @@ import {
 } from './policy/run-order.ts';
 import type { LaneKey } from './record/deferred.ts';
 import type { DeliveryKey } from './record/deliveries.ts';
-import type { HeldDelivery } from './record/run-order.ts';
+import type { WaitingDelivery } from './record/run-order.ts';
 
 /** State of the runs of several deliveries of an ordered subscription. */
 interface Runs {
@@ -26,7 +26,7 @@ interface Runs {
  * Returns the deliveries of an ordered subscription whose turn it is, of those that its lane has taken. The others wait,
  * without being in the lane, until the earlier deliveries of their runs have ended.
  */
-export async function holdUntilTurn(
+export async function selectReady(
   dispatcher: Dispatcher,
   lane: LaneKey,
   taken: readonly Delivery[],
@@ -37,17 +37,17 @@ export async function holdUntilTurn(
   const runs = await withoutSetAside(dispatcher, lane, ordered, await loadRuns(dispatcher, lane, ordered));
   const takenIds = new Set(taken.map(({ id }) => id));
   const takenBefore = runs.recorded.filter(({ id }) => !takenIds.has(id));
-  const held: HeldDelivery[] = [];
+  const waiting: WaitingDelivery[] = [];
   const outOfOrder: DeliveryKey[] = [];
   for (const delivery of ordered) {
     const predecessor = predecessorOf(delivery, runs.recorded, runs.undispatched);
-    if (predecessor !== null) held.push({ ...deliveryKeyOf(delivery), predecessor });
+    if (predecessor !== null) waiting.push({ ...deliveryKeyOf(delivery), predecessor });
     else if (isOutOfOrder(delivery, takenBefore)) outOfOrder.push(deliveryKeyOf(delivery));
   }
   if (outOfOrder.length > 0) await record.markOutOfOrder(outOfOrder);
-  if (held.length > 0) await record.holdDeliveries(lane, held);
-  const heldIds = new Set(held.map(({ deliveryId }) => deliveryId));
-  return taken.filter(({ id }) => !heldIds.has(id));
+  if (waiting.length > 0) await record.holdDeliveries(lane, waiting);
+  const waitingIds = new Set(waiting.map(({ deliveryId }) => deliveryId));
+  return taken.filter(({ id }) => !waitingIds.has(id));
 }
 
 /** Returns the deliveries that wait for one that has ended to their lane, which the caller must wake. */

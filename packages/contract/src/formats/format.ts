@@ -47,7 +47,7 @@ export interface FormatOption {
   problem: string;
 }
 
-/** A row of a format's response table (docs/contract.md#responses-of-a-target), for documentation and tests. */
+/** A row of a format's response table (docs/contract.md#formats), for documentation and tests. */
 export interface ResponseRow {
   statusCode: number;
   body: string;

@@ -52,7 +52,7 @@ export interface RateToken {
 }
 
 /** Tokens that a dispatcher has drawn and not used. */
-export class HeldTokens {
+export class DrawnTokens {
   /** Oldest first. */
   #tokens: RateToken[] = [];
 

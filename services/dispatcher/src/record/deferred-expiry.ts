@@ -11,7 +11,7 @@ import {
 import { callHalving } from '@runhook/runtime';
 import type { DeliveryKey } from './deliveries.ts';
 import type { Quarantine } from './quarantine.ts';
-import { restartAtTurn } from './run-order.ts';
+import { restartExpiry } from './run-order.ts';
 
 export interface DeferredExpiry {
   pool: Pool;
@@ -115,7 +115,7 @@ async function expirePage(
   const rows = await runStatement<ExpiredRow>(pool, OF_ACCOUNT, values, 'expired-of-account');
   const keys = rows.map(({ deliveryId }): DeliveryKey => ({ deliveryId, accountId }));
   const ordered = keys.filter((_, index) => rows[index]?.ordered);
-  if (ordered.length > 0) await restartAtTurn(pool, accountId, ordered);
+  if (ordered.length > 0) await restartExpiry(pool, accountId, ordered);
   const quarantineKeyOf = ({ deliveryId: key }: DeliveryKey) => ({ accountId, key });
   const deliverable = await withoutQuarantined(pool, 'delivery', keys, quarantineKeyOf);
   let count = 0;

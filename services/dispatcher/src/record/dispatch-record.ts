@@ -39,13 +39,13 @@ import { type Draw, drawTokens, type RateUse, settleTokens } from './rate-bucket
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
 import {
   type EndedDelivery,
-  type HeldDelivery,
   holdDeliveries,
   loadRunDeliveries,
   loadUndispatchedOfRuns,
   markOutOfOrder,
   releaseSuccessors,
   type UnrecordedRuns,
+  type WaitingDelivery,
 } from './run-order.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
 import { setAsideAmong } from './waiting.ts';
@@ -174,8 +174,8 @@ export class DispatchRecord {
   }
 
   /** Lets deliveries wait for earlier ones of their runs, unless these have ended meanwhile. */
-  holdDeliveries(lane: LaneKey, held: readonly HeldDelivery[]): Promise<void> {
-    return this.#runSingle((pool) => holdDeliveries(pool, lane, held));
+  holdDeliveries(lane: LaneKey, waiting: readonly WaitingDelivery[]): Promise<void> {
+    return this.#runSingle((pool) => holdDeliveries(pool, lane, waiting));
   }
 
   setAsideAmong(events: LaneKey & { eventIds: readonly string[] }): Promise<Set<string>> {

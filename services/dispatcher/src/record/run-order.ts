@@ -80,7 +80,7 @@ export async function loadUndispatchedOfRuns(
 }
 
 /** A delivery that its lane has taken and that must wait for an earlier event of its run. */
-export interface HeldDelivery extends DeliveryKey {
+export interface WaitingDelivery extends DeliveryKey {
   predecessor: Predecessor;
 }
 
@@ -100,16 +100,16 @@ const HOLD = `
 export async function holdDeliveries(
   pool: Pool,
   { subscriptionId }: LaneKey,
-  held: readonly HeldDelivery[],
+  deliveries: readonly WaitingDelivery[],
 ): Promise<void> {
   const values = [
-    ...keyParameters(held),
-    held.map(({ predecessor }) => predecessor.eventId),
-    held.map(({ predecessor }) => predecessor.eventType),
+    ...keyParameters(deliveries),
+    deliveries.map(({ predecessor }) => predecessor.eventId),
+    deliveries.map(({ predecessor }) => predecessor.eventType),
   ];
   await runStatement(pool, HOLD, values, 'hold-deliveries');
   // A predecessor that ended before the commit of the statement released nothing.
-  const waiting = held.map(({ predecessor, ...key }) => ({
+  const waiting = deliveries.map(({ predecessor, ...key }) => ({
     ...key,
     subscriptionId,
     waitsForEventId: predecessor.eventId,
@@ -161,8 +161,8 @@ export async function releaseSuccessors(pool: Pool, ended: readonly EndedDeliver
 const positionOf = (column: string) => `array_position(ARRAY['${ORDERED_TYPES.join("', '")}'], ${column})`;
 
 // Materialized, so that now() is not a part of the assignment (record/deferred.ts).
-const RESTART_AT_TURN = `
-  WITH turn AS MATERIALIZED (
+const RESTART_EXPIRY = `
+  WITH ended AS MATERIALIZED (
     SELECT d.day, d.id, d.account_id,
       max(CASE WHEN p.status = 'pending' AND p.trigger = 'automatic' THEN now() ELSE p.completed_at END) AS at
     FROM unnest($1::date[], $2::text[], $3::bigint[]) AS k (day, id, account_id)
@@ -172,16 +172,16 @@ const RESTART_AT_TURN = `
     WHERE d.account_id = $5 AND p.account_id = $5 AND d.trigger = 'automatic' AND ${inDays('$4', 'k', 'd')}
     GROUP BY d.day, d.id, d.account_id
   )
-  UPDATE deliveries d SET deferred_at = turn.at
-  FROM turn
-  WHERE d.day = turn.day AND d.id = turn.id AND d.account_id = turn.account_id AND d.deferred_at < turn.at
+  UPDATE deliveries d SET deferred_at = ended.at
+  FROM ended
+  WHERE d.day = ended.day AND d.id = ended.id AND d.account_id = ended.account_id AND d.deferred_at < ended.at
     AND ${inDays('$4', 'd')}`;
 
 /** Begins the 24 hours of deferred deliveries of an account when the last earlier one of their run ended, now if one has not. */
-export async function restartAtTurn(
+export async function restartExpiry(
   pool: Pool,
   accountId: number,
   keys: readonly DeliveryKey[],
 ): Promise<void> {
-  await runStatement(pool, RESTART_AT_TURN, [...keyParameters(keys), accountId], 'restart-at-turn');
+  await runStatement(pool, RESTART_EXPIRY, [...keyParameters(keys), accountId], 'restart-expiry');
 }

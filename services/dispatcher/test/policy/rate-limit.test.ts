@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { drawDelayMs, HeldTokens, REFILL_FACTOR, resumeEarlyMs } from '../../src/policy/rate-limit.ts';
+import { DrawnTokens, drawDelayMs, REFILL_FACTOR, resumeEarlyMs } from '../../src/policy/rate-limit.ts';
 
 const RATES = [0.1, 0.133, 0.5, 0.7, 1, 1.0327, 1.5, 2, 5, 33.3, 64, 100, 1_000];
 const WINDOW_MS = 60_000;
@@ -55,14 +55,14 @@ describe.each(RATES)('at %p requests per second', (rate) => {
 
   test('requests that begin as late as their tokens permit, and then at once, keep the rule', () => {
     const bucket = new Bucket(rate);
-    const held = new HeldTokens();
+    const drawn = new DrawnTokens();
     const sent: number[] = [];
-    held.add(bucket.draw(2_000, 0).count, 0);
+    drawn.add(bucket.draw(2_000, 0).count, 0);
     // The last millisecond at which the first tokens are valid.
-    for (let nowMs = 1; nowMs <= 1_000; nowMs += 1) held.add(bucket.draw(2_000, nowMs).count, nowMs);
+    for (let nowMs = 1; nowMs <= 1_000; nowMs += 1) drawn.add(bucket.draw(2_000, nowMs).count, nowMs);
     for (let nowMs = 1_000; nowMs <= 130_000; nowMs += 1) {
-      held.add(bucket.draw(2_000, nowMs).count, nowMs);
-      while (held.take(nowMs) !== null) sent.push(nowMs);
+      drawn.add(bucket.draw(2_000, nowMs).count, nowMs);
+      while (drawn.take(nowMs) !== null) sent.push(nowMs);
     }
     expect(maxInWindow(sent)).toBeLessThanOrEqual(permitted);
   });
@@ -71,15 +71,15 @@ describe.each(RATES)('at %p requests per second', (rate) => {
     const random = pseudoRandom(7);
     const bucket = new Bucket(rate);
     const sent: number[] = [];
-    let dispatchers = [new HeldTokens(), new HeldTokens()];
+    let dispatchers = [new DrawnTokens(), new DrawnTokens()];
     for (let nowMs = 0; nowMs < 200_000; nowMs += Math.ceil(random() * 40)) {
-      const held = dispatchers[random() < 0.5 ? 0 : 1] as HeldTokens;
+      const drawn = dispatchers[random() < 0.5 ? 0 : 1] as DrawnTokens;
       const action = random();
       // PostgreSQL executes the draw some time after the dispatcher's start of it.
-      if (action < 0.4) held.add(bucket.draw(Math.ceil(random() * 64), nowMs).count, nowMs - random() * 30);
-      else if (action < 0.97) while (held.take(nowMs) !== null) sent.push(nowMs);
-      else if (action < 0.99) bucket.giveBack(held.remove(random() < 0.5 ? 'all' : 'expired', nowMs));
-      else dispatchers = [new HeldTokens(), dispatchers[0] as HeldTokens];
+      if (action < 0.4) drawn.add(bucket.draw(Math.ceil(random() * 64), nowMs).count, nowMs - random() * 30);
+      else if (action < 0.97) while (drawn.take(nowMs) !== null) sent.push(nowMs);
+      else if (action < 0.99) bucket.giveBack(drawn.remove(random() < 0.5 ? 'all' : 'expired', nowMs));
+      else dispatchers = [new DrawnTokens(), dispatchers[0] as DrawnTokens];
     }
     expect(maxInWindow(sent)).toBeLessThanOrEqual(permitted);
   });
@@ -102,31 +102,31 @@ describe.each(RATES)('at %p requests per second', (rate) => {
   });
 });
 
-describe('held tokens', () => {
+describe('drawn tokens', () => {
   test('are taken until a second after their draw began', () => {
-    const held = new HeldTokens();
-    held.add(2, 100);
-    expect(held.count(1_100)).toBe(2);
-    expect(held.take(1_100)).toEqual({ untilMs: 1_100 });
-    expect(held.count(1_101)).toBe(0);
-    expect(held.take(1_101)).toBeNull();
-    expect(held.remove('expired', 1_101)).toBe(1);
+    const drawn = new DrawnTokens();
+    drawn.add(2, 100);
+    expect(drawn.count(1_100)).toBe(2);
+    expect(drawn.take(1_100)).toEqual({ untilMs: 1_100 });
+    expect(drawn.count(1_101)).toBe(0);
+    expect(drawn.take(1_101)).toBeNull();
+    expect(drawn.remove('expired', 1_101)).toBe(1);
   });
 
   test('that were put back keep the end of their validity', () => {
-    const held = new HeldTokens();
-    held.add(1, 0);
-    const token = held.take(500);
-    if (token) held.putBack(token);
-    expect(held.count(1_000)).toBe(1);
-    expect(held.count(1_001)).toBe(0);
+    const drawn = new DrawnTokens();
+    drawn.add(1, 0);
+    const token = drawn.take(500);
+    if (token) drawn.putBack(token);
+    expect(drawn.count(1_000)).toBe(1);
+    expect(drawn.count(1_001)).toBe(0);
   });
 
   test('are all removed to be returned', () => {
-    const held = new HeldTokens();
-    held.add(1, 0);
-    held.add(2, 1_500);
-    expect(held.remove('all', 2_000)).toBe(3);
-    expect(held.remove('all', 2_000)).toBe(0);
+    const drawn = new DrawnTokens();
+    drawn.add(1, 0);
+    drawn.add(2, 1_500);
+    expect(drawn.remove('all', 2_000)).toBe(3);
+    expect(drawn.remove('all', 2_000)).toBe(0);
   });
 });

@@ -94,7 +94,7 @@ const ALL_ACCOUNTS = [
   'accounts-with-expired',
   'expire-deferred',
   'expired-of-account',
-  'restart-at-turn',
+  'restart-expiry',
   'waiting-deliveries',
   'oldest-due',
   'overdue-deliveries',
