@@ -109,7 +109,7 @@ export const PAGES: PageToCheck[] = [
       'choosing jobs': async ({ page }) => {
         await page.getByLabel('Jobs', { exact: true }).first().click();
         await page.getByRole('option', { name: /^Nightly build/ }).click();
-        await page.getByRole('option').first().waitFor();
+        await page.getByRole('listbox').getByRole('option').first().waitFor();
       },
       'asking before leaving': async ({ page }) => {
         await page.keyboard.press('Escape');

@@ -44,12 +44,16 @@ describeConsole(
       await page.keyboard.press('Tab');
       await expectFocus(jobsOf(page));
       await page.keyboard.type('job 1199');
-      await expectOnPage(async () => expect(await page.getByRole('option').count()).toBe(1));
+      await expectOnPage(async () =>
+        expect(await page.getByRole('listbox').getByRole('option').count()).toBe(1),
+      );
       await page.keyboard.press('ArrowDown');
       await page.keyboard.press('Enter');
       await page.keyboard.type('nightly');
       await page.getByRole('option', { name: /^Nightly build/ }).waitFor();
-      await expectOnPage(async () => expect(await page.getByRole('option').count()).toBe(1));
+      await expectOnPage(async () =>
+        expect(await page.getByRole('listbox').getByRole('option').count()).toBe(1),
+      );
       await page.keyboard.press('ArrowDown');
       await page.keyboard.press('Enter');
       await page.keyboard.press('Escape');
