@@ -116,13 +116,17 @@ describeConsole(
         client_url: `${world.receiver.url}/teams`,
         format: 'teams',
       });
-      await failAll(world, id, 1);
+      await failAll(world, id, CONCURRENT_RUNS);
       await signInAs('ada');
       await page.goto(urlOf(webhookPathOf(world, id)));
       const incident = page.getByRole('article', {
         name: 'Microsoft Teams did not post the message: Microsoft Teams endpoint returned HTTP error 429',
       });
-      await incident.getByText('1 delivery of 1 run: 1 has failed.').waitFor();
+      await incident
+        .getByText(
+          `${CONCURRENT_RUNS} deliveries of ${CONCURRENT_RUNS} runs: ${CONCURRENT_RUNS} have failed.`,
+        )
+        .waitFor();
     });
 
     story('sorts failing webhooks first, filters them, and tests them in the list', async (visit) => {
