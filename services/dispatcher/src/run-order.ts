@@ -69,8 +69,7 @@ async function loadRuns(dispatcher: Dispatcher, lane: LaneKey, ordered: readonly
     runIdsOf(unrecorded.flatMap(({ delivery, types }) => (types.includes(type) ? [delivery] : [])));
   const [withoutStarted, withoutErrored] = [without('job.run.started'), without('job.run.errored')];
   if (withoutStarted.length + withoutErrored.length === 0) return { recorded, undispatched: [] };
-  const { accountId } = lane;
-  const events = await record.loadUndispatchedOfRuns({ accountId, withoutStarted, withoutErrored });
+  const events = await record.loadUndispatchedOfRuns({ ...lane, withoutStarted, withoutErrored });
   if (events === null) return { recorded, undispatched: [] };
   // An event that was dispatched between the two statements is now a delivery.
   const runIds = [...new Set([...withoutStarted, ...withoutErrored])];

@@ -107,7 +107,7 @@ const OUTSIDE_THE_LOG = [
   'read-pending-limit-cursor',
   'store-pending-limit-cursor',
   'account-of-lane',
-  'start-reported',
+  'expected-events',
   'undispatched-among',
   'cancel-recovery',
   'undispatched-events',
