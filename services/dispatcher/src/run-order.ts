@@ -50,8 +50,10 @@ export async function selectReady(
   return taken.filter(({ id }) => !waitingIds.has(id));
 }
 
+type EndedDelivery = Pick<Delivery, 'subscriptionId' | 'trigger' | 'event' | 'target'>;
+
 /** Returns the deliveries that wait for one that has ended to their lane, which the caller must wake. */
-export async function releaseSuccessors({ record }: Dispatcher, delivery: Delivery): Promise<void> {
+export async function releaseSuccessors({ record }: Dispatcher, delivery: EndedDelivery): Promise<void> {
   const { subscriptionId, target, event } = delivery;
   if (!target?.ordered || !isOrdered(delivery) || !hasSuccessors(event.eventType)) return;
   const { accountId, eventId, data } = event;

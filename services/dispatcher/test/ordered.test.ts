@@ -133,6 +133,20 @@ describe.each(oneQueueBackend())('ordered webhooks, on $name', (backend) => {
     expect(arrivals()).toEqual([`${COMPLETED} 2`, `${STARTED} 1`, `${COMPLETED} 1`]);
   });
 
+  test('a delivery whose earlier event is cancelled at its fan-out is sent at once', async () => {
+    const started = eventOf(STARTED, 1);
+    await insertStartedRun();
+    await insertUndispatched(harness.database, started);
+    await harness.startDispatcher({ pendingDeliveriesPerAccount: 0 });
+    await harness.publisher.publish(eventOf(COMPLETED, 1));
+    await eventually(async () => expect(await rowOf(COMPLETED, 1)).toMatchObject({ is_waiting: true }));
+    await sql('UPDATE subscriptions SET lane_full_since = now()');
+    await harness.publisher.publish(started);
+    await harness.receiver.waitFor(1);
+    expect(arrivals()).toEqual([`${COMPLETED} 1`]);
+    expect(await rowOf(STARTED, 1)).toMatchObject({ status: 'cancelled' });
+  });
+
   test('no delivery waits for undispatched events that the webhook does not receive, or that cannot be read', async () => {
     const { pool } = harness.database;
     const [started, errored] = [eventOf(STARTED, 1), eventOf(ERRORED, 1)];
