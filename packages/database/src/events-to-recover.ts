@@ -66,6 +66,19 @@ export interface EventsToRecoverPage {
 /** Maximum characters of the data of a page, beyond its first event, because one may have 524 KB. */
 const PAGE_CHARACTERS_MAX = 4_000_000;
 
+/** Number of events of a first page: the data of all is decompressed, up to 17 MB, before the page is cut by its size. */
+export const FIRST_PAGE_EVENTS = 32;
+
+/** Returns the limit of the next page: twice as many events, or only those of the page if it was cut by its size. */
+export function nextPageLimit(
+  { events, isLast }: EventsToRecoverPage,
+  limit: number,
+  limitMax: number,
+): number {
+  const isCut = !isLast && events.length < limit;
+  return isCut ? Math.max(1, events.length) : Math.min(limit * 2, limitMax);
+}
+
 // No event id is later than tomorrow. The index of an account's events by time gives the order in each partition;
 // ids sort events of one time, and are not in the index, which thus takes a third of the space. The limit of the
 // subquery keeps PostgreSQL from hashing all of the account's undispatched events for each page.

@@ -29,7 +29,9 @@ export {
   type EventsToRecoverQuery,
   type EventToRecover,
   FIRST_EVENT,
+  FIRST_PAGE_EVENTS,
   loadEventsToRecover,
+  nextPageLimit,
   sentEventTypes,
   statesToRecover,
 } from './events-to-recover.ts';

@@ -85,7 +85,7 @@ async function attemptNow(
   rate.update(target.rateLimit);
   await rate.grant(1);
   const result = await attemptQueued(dispatcher, delivery, target, { rate, ignoresBlock });
-  await rate.close();
+  await rate.close(rate.isExhausted);
   return result === 'no_token' ? null : result;
 }
 

@@ -15,6 +15,7 @@ import { type CachedSubscription, fullLaneReason, mustUseLane } from './policy/n
 import type { Lane } from './policy/origins.ts';
 import type { Slot } from './policy/subscription-limiter.ts';
 import type { CommitOutcome, NewDelivery } from './record/commit-events.ts';
+import { releaseSuccessors } from './run-order.ts';
 import type { Target } from './target.ts';
 
 /**
@@ -174,17 +175,24 @@ async function recordUncommittedResult(
     if (cancelReason === null) await record.defer(deliveryKeyOf(delivery));
     else await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: cancelReason });
   }
-  countDeferredOrCancelled(dispatcher, firstAttempt);
+  await finishDeferredOrCancelled(dispatcher, firstAttempt);
 }
 
-/** Counts a delivery without a slot once its row is updated, and wakes the lane of a deferred one. */
-function countDeferredOrCancelled(dispatcher: Dispatcher, { delivery, cancelReason }: FirstAttempt): void {
+/**
+ * Counts a delivery without a slot once its row is updated. Wakes the lane of a deferred one, or of the deliveries that
+ * have waited for the event of a cancelled one.
+ */
+async function finishDeferredOrCancelled(
+  dispatcher: Dispatcher,
+  { delivery, target, cancelReason }: FirstAttempt,
+): Promise<void> {
   const { metrics } = dispatcher;
   if (cancelReason === null) {
     metrics.deliveries.deferred.inc();
-    wakeLane(dispatcher, delivery);
   } else {
     metrics.deliveries.cancelled.inc();
     metrics.completed.cancelled.inc();
+    await releaseSuccessors(dispatcher, { ...delivery, target });
   }
+  if (cancelReason === null || target.ordered) wakeLane(dispatcher, delivery);
 }

@@ -19,7 +19,7 @@ export class LaneRate {
   #rate: number | null = null;
   /** Time from which a draw is worth its statement. */
   #drawAtMs = 0;
-  #hasWaited = false;
+  #isExhausted = false;
 
   constructor(options: LaneRateOptions) {
     this.#options = options;
@@ -41,7 +41,7 @@ export class LaneRate {
     if (count < min) await this.#draw(max - count);
     if (this.#rate === null) return max;
     const granted = Math.min(max, this.#tokens.count(this.#nowMs()));
-    this.#hasWaited ||= granted === 0;
+    this.#isExhausted ||= granted === 0;
     return granted;
   }
 
@@ -67,10 +67,15 @@ export class LaneRate {
     return this.#rate === null ? 0 : Math.max(0, this.waitMs() - resumeEarlyMs(this.#rate));
   }
 
-  /** Returns the tokens that were not used, and notes whether deliveries waited. */
-  async close(): Promise<void> {
+  /** Whether there was no token at some time; deliveries may have waited for one. */
+  get isExhausted(): boolean {
+    return this.#isExhausted;
+  }
+
+  /** Returns the tokens that were not used, and records whether deliveries waited. */
+  async close(hasWaited: boolean): Promise<void> {
     const unused = this.#tokens.remove('all', this.#nowMs());
-    if (unused > 0 || this.#hasWaited) await this.#settle(unused, this.#hasWaited);
+    if (unused > 0 || hasWaited) await this.#settle(unused, hasWaited);
   }
 
   async #draw(max: number): Promise<void> {

@@ -21,6 +21,7 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
   if (accountId === null) return { kind: 'done' };
   throwIfStopping(stopping);
   let nextDelayMs: number | null = null;
+  let hasWaited = false;
   limits.beginDraining(subscriptionId);
   const rate = new LaneRate({ record, subscriptionId });
   const pass = new LanePass(dispatcher, { subscriptionId, accountId }, rate);
@@ -46,13 +47,15 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
     }
     await pass.waitForAll();
     pass.throwFault();
-    if (isEmpty) return { kind: 'done' };
+    // The last delivery of the lane may have taken the last token.
+    hasWaited = !isEmpty && rate.isExhausted && (await record.hasDeferred({ subscriptionId, accountId }));
+    if (isEmpty || (rate.isExhausted && !hasWaited)) return { kind: 'done' };
     const fullWaitMs = pass.isFull ? FULL_WAIT_MS : 0;
     nextDelayMs = Math.max(limits.waitMs(subscriptionId), fullWaitMs, rate.resumeDelayMs());
     return { kind: 'reschedule', delayMs: nextDelayMs };
   } finally {
     await pass.waitForAll();
-    await rate.close();
+    await rate.close(hasWaited);
     limits.endDraining(subscriptionId, nextDelayMs);
   }
 }

@@ -50,8 +50,10 @@ export async function selectReady(
   return taken.filter(({ id }) => !waitingIds.has(id));
 }
 
+type EndedDelivery = Pick<Delivery, 'subscriptionId' | 'trigger' | 'event' | 'target'>;
+
 /** Returns the deliveries that wait for one that has ended to their lane, which the caller must wake. */
-export async function releaseSuccessors({ record }: Dispatcher, delivery: Delivery): Promise<void> {
+export async function releaseSuccessors({ record }: Dispatcher, delivery: EndedDelivery): Promise<void> {
   const { subscriptionId, target, event } = delivery;
   if (!target?.ordered || !isOrdered(delivery) || !hasSuccessors(event.eventType)) return;
   const { accountId, eventId, data } = event;
@@ -69,8 +71,7 @@ async function loadRuns(dispatcher: Dispatcher, lane: LaneKey, ordered: readonly
     runIdsOf(unrecorded.flatMap(({ delivery, types }) => (types.includes(type) ? [delivery] : [])));
   const [withoutStarted, withoutErrored] = [without('job.run.started'), without('job.run.errored')];
   if (withoutStarted.length + withoutErrored.length === 0) return { recorded, undispatched: [] };
-  const { accountId } = lane;
-  const events = await record.loadUndispatchedOfRuns({ accountId, withoutStarted, withoutErrored });
+  const events = await record.loadUndispatchedOfRuns({ ...lane, withoutStarted, withoutErrored });
   if (events === null) return { recorded, undispatched: [] };
   // An event that was dispatched between the two statements is now a delivery.
   const runIds = [...new Set([...withoutStarted, ...withoutErrored])];

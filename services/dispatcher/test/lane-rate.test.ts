@@ -37,8 +37,9 @@ describe('a lane without a limit', () => {
     if (token) rate.putBack(token);
     expect(token).not.toBeNull();
     expect([rate.waitMs(), rate.resumeDelayMs()]).toEqual([0, 0]);
-    await rate.close();
+    await rate.close(false);
     expect(calls).toEqual([]);
+    expect(rate.isExhausted).toBe(false);
   });
 
   test('draws once a delivery shows that its subscription is limited', async () => {
@@ -103,18 +104,20 @@ describe('a lane with a limit', () => {
     rate.take();
     const token = rate.take();
     if (token) rate.putBack(token);
-    await rate.close();
+    await rate.close(false);
     expect(calls).toEqual(['draw 3', 'return 2']);
   });
 
-  test('notes that deliveries waited, if they had no token during the pass', async () => {
-    const rate = laneRate(5);
-    draws = [{ count: 1 }];
-    expect(await rate.grant(64)).toBe(1);
-    rate.take();
-    expect(await rate.grant(64)).toBe(0);
-    await rate.close();
-    expect(calls).toEqual(['draw 64', 'return 0, has waited']);
+  test('is exhausted once it has no token, and records that deliveries waited only if the caller found one', async () => {
+    for (const hasWaited of [false, true]) {
+      const rate = laneRate(5);
+      draws = [{ count: 1 }];
+      expect([await rate.grant(64), rate.isExhausted]).toEqual([1, false]);
+      rate.take();
+      expect([await rate.grant(64), rate.isExhausted]).toEqual([0, true]);
+      await rate.close(hasWaited);
+    }
+    expect(calls).toEqual(['draw 64', 'draw 64', 'return 0, has waited']);
   });
 
   test('has no limit any more if the draw finds none', async () => {

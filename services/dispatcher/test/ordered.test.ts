@@ -12,6 +12,7 @@ import {
 import { reconcileLanes } from '../src/maintenance/lanes.ts';
 import { limitPending } from '../src/maintenance/pending-limit.ts';
 import { claimDeferred, hasDeferred, lanesWithDeferred } from '../src/record/deferred.ts';
+import { loadUndispatchedOfRuns } from '../src/record/run-order.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, insertUndispatched } from './log-rows.ts';
 
@@ -82,6 +83,14 @@ describe.each(oneQueueBackend())('ordered webhooks, on $name', (backend) => {
       quarantine: harness.quarantine,
     });
 
+  /** Inserts the row of run 1, whose start was reported. */
+  const insertStartedRun = () =>
+    sql(
+      `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name, status, start_reported)
+       VALUES ($1, 1, 1, 'x', 1, 'x', 1, 'x', 'Running', true)`,
+      [harness.account.id],
+    );
+
   test('the deliveries of a run wait for the retries of earlier ones, and those of another run do not', async () => {
     let failed = 0;
     harness.receiver.respondWith(async (request) => {
@@ -108,11 +117,7 @@ describe.each(oneQueueBackend())('ordered webhooks, on $name', (backend) => {
 
   test('a delivery waits for an earlier event of its run that was reported and is not dispatched yet', async () => {
     const started = eventOf(STARTED, 1);
-    await sql(
-      `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name, status, start_reported)
-       VALUES ($1, 1, 1, 'x', 1, 'x', 1, 'x', 'Running', true)`,
-      [harness.account.id],
-    );
+    await insertStartedRun();
     await insertUndispatched(harness.database, started);
     await harness.startDispatcher();
     await harness.publisher.publish(eventOf(COMPLETED, 1));
@@ -126,6 +131,40 @@ describe.each(oneQueueBackend())('ordered webhooks, on $name', (backend) => {
     await harness.publisher.publish(started);
     await harness.receiver.waitFor(3);
     expect(arrivals()).toEqual([`${COMPLETED} 2`, `${STARTED} 1`, `${COMPLETED} 1`]);
+  });
+
+  test('a delivery whose earlier event is cancelled at its fan-out is sent at once', async () => {
+    const started = eventOf(STARTED, 1);
+    await insertStartedRun();
+    await insertUndispatched(harness.database, started);
+    await harness.startDispatcher({ pendingDeliveriesPerAccount: 0 });
+    await harness.publisher.publish(eventOf(COMPLETED, 1));
+    await eventually(async () => expect(await rowOf(COMPLETED, 1)).toMatchObject({ is_waiting: true }));
+    await sql('UPDATE subscriptions SET lane_full_since = now()');
+    await harness.publisher.publish(started);
+    await harness.receiver.waitFor(1);
+    expect(arrivals()).toEqual([`${COMPLETED} 1`]);
+    expect(await rowOf(STARTED, 1)).toMatchObject({ status: 'cancelled' });
+  });
+
+  test('no delivery waits for undispatched events that the webhook does not receive, or that cannot be read', async () => {
+    const { pool } = harness.database;
+    const [started, errored] = [eventOf(STARTED, 1), eventOf(ERRORED, 1)];
+    await insertStartedRun();
+    for (const event of [started, errored]) await insertUndispatched(harness.database, event);
+    const undispatched = async () => {
+      const lane = { subscriptionId: subscription.id, accountId: harness.account.id };
+      const unrecorded = { withoutStarted: ['1'], withoutErrored: ['1'] };
+      const events = await loadUndispatchedOfRuns(pool, { ...lane, ...unrecorded });
+      return events?.map(({ eventId }) => eventId).sort() ?? null;
+    };
+    expect(await undispatched()).toEqual([started.eventId, errored.eventId].sort());
+    await sql(`UPDATE subscriptions SET event_types = '{${ERRORED},${COMPLETED}}'`);
+    expect(await undispatched()).toEqual([errored.eventId]);
+    await sql(`UPDATE events SET data = '{}' WHERE id = $1`, [errored.eventId]);
+    expect(await undispatched()).toEqual([]);
+    await sql(`UPDATE subscriptions SET event_types = '{${COMPLETED}}'`);
+    expect(await undispatched()).toBeNull();
   });
 
   test('an earlier event that is recorded after a later one was sent is sent at once and marked', async () => {

@@ -101,6 +101,17 @@ describe.each(oneQueueBackend())('webhooks with a rate limit, on $name', (backen
     expect(harness.receiver.requests).toHaveLength(1);
   });
 
+  test('a lane whose last delivery took the last token does not count as waiting for the limit', async () => {
+    await query('UPDATE subscriptions SET rate_limit = 0.0001');
+    const { stop } = await harness.startDispatcher();
+    await harness.publisher.publishMany(events(1));
+    await everyDelivery(1, 'delivered');
+    // Waits for the job of the lane.
+    await stop();
+    const { rows } = await query('SELECT floor(tokens)::int AS tokens, limited_at FROM rate_buckets');
+    expect(rows).toEqual([{ tokens: 0, limited_at: null }]);
+  });
+
   test('redeliveries count for the limit', async () => {
     await query('UPDATE subscriptions SET rate_limit = 0.0001');
     await harness.startDispatcher();

@@ -4,6 +4,7 @@ import {
   type EventInclusion,
   type EventsToRecoverPage,
   type EventToRecover,
+  FIRST_PAGE_EVENTS,
   inDays,
   loadEventsToRecover,
   type Queryable,
@@ -14,6 +15,7 @@ import {
   unnestSql,
   unnestValues,
 } from '@runhook/database';
+import type { CachedSubscription } from '../policy/next-step.ts';
 import { loadSubscriptions } from '../record/accounts.ts';
 
 /** A running recovery of events. Times are in PostgreSQL's format, with microseconds. */
@@ -45,7 +47,7 @@ export interface EventsPage {
   isLast: boolean;
 }
 
-/** Maximum number of events that a page reads, if few of them are to be sent. */
+/** Maximum number of events that a pass reads, if few of them are to be sent. */
 const EVENTS_READ_MAX = 1_000;
 
 /**
@@ -58,18 +60,11 @@ export async function beginEventsPage(
   recovery: EventRecovery,
   pageSize: number,
 ): Promise<EventsPage> {
-  const { accountId, subscriptionId, include, resendDelivered, since, until, createdAt } = recovery;
+  const { accountId, subscriptionId, createdAt } = recovery;
   const [subscription] = await loadSubscriptions(transaction, [subscriptionId]);
   // Deactivated since the recovery was read; the next pass cancels it.
   if (!subscription) return { deliveries: [], end: null, isLast: false };
-  const { eventTypes, jobIds, filters, target } = subscription;
-  const page = await loadEventsToRecover(transaction, {
-    ...{ accountId, subscriptionId, since, until, endedUntil: createdAt },
-    selection: { active: true, eventTypes: sentEventTypes(eventTypes, target.format), jobIds, filters },
-    after: { createdAt: recovery.afterCreatedAt, id: recovery.afterId },
-    limit: EVENTS_READ_MAX,
-  });
-  const { chosen, last, isLast } = chooseEvents(page, { include, resendDelivered, pageSize });
+  const { chosen, last, isLast } = await readEvents(transaction, recovery, subscription, pageSize);
   const recipient: Recipient = {
     accountId,
     subscriptionId,
@@ -85,6 +80,33 @@ export async function beginEventsPage(
   return { deliveries, end: last, isLast };
 }
 
+/** Reads events until `pageSize` are chosen, in growing pages until one is cut because its events are large. */
+async function readEvents(
+  transaction: Queryable,
+  recovery: EventRecovery,
+  { eventTypes, jobIds, filters, target }: CachedSubscription,
+  pageSize: number,
+): Promise<ChosenEvents> {
+  const { accountId, subscriptionId, include, resendDelivered, since, until, createdAt } = recovery;
+  const selection = { active: true, eventTypes: sentEventTypes(eventTypes, target.format), jobIds, filters };
+  const chosen: EventToRecover[] = [];
+  let last: EventToRecover | null = null;
+  let read = 0;
+  for (let limit = FIRST_PAGE_EVENTS; ; limit = Math.min(limit * 2, EVENTS_READ_MAX - read)) {
+    const page = await loadEventsToRecover(transaction, {
+      ...{ accountId, subscriptionId, since, until, endedUntil: createdAt, selection, limit },
+      after: last ?? { createdAt: recovery.afterCreatedAt, id: recovery.afterId },
+    });
+    read += page.events.length;
+    const next = chooseEvents(page, { include, resendDelivered, pageSize: pageSize - chosen.length });
+    chosen.push(...next.chosen);
+    const isComplete = next.last === (page.events.at(-1) ?? null);
+    last = next.last ?? last;
+    const isEnough = chosen.length === pageSize || read >= EVENTS_READ_MAX || page.events.length < limit;
+    if (next.isLast || !isComplete || isEnough) return { chosen, last, isLast: next.isLast };
+  }
+}
+
 interface ChosenEvents {
   chosen: EventToRecover[];
   last: EventToRecover | null;
@@ -96,7 +118,7 @@ interface ChosenEvents {
  * subscriptions of a moment ago; its fan-out is then on record in a later pass. One that is not after a minute is left
  * to it, because it waits in the queue.
  */
-export function chooseEvents(
+function chooseEvents(
   { events, isLast }: EventsToRecoverPage,
   {
     include,

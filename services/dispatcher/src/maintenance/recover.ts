@@ -4,7 +4,6 @@ import {
   inTransaction,
   isPermanentRejection,
   type Pool,
-  type QuarantinedItem,
   type Queryable,
   rejectionReason,
   runStatement,
@@ -34,87 +33,93 @@ export interface RecoverDependencies {
  * rate at which an endpoint receives missed deliveries.
  */
 const RECOVERY_PAGE_SIZE = 100;
-/**
- * Maximum number of recoveries of a pass, whose duration is thus limited to about its period; the youngest wait until
- * others have ended.
- */
+/** Maximum number of recoveries of a pass. */
 const RECOVERIES_MAX = 100;
-const TRY_LOCK_RECOVERIES = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover')) AS "isAcquired"`;
+/** Time after which a pass begins no further page. */
+const PASS_MS = 10_000;
 
 /**
- * Processes the next page of each of the oldest running recoveries. Pages are committed before their jobs are added,
- * so that no job reads the previous state of its delivery; a crash in between leaves pending deliveries without a job,
- * which the reconciler queues again. Returns null when another dispatcher runs a pass.
+ * Processes the next page of each running recovery, in transactions of their own: the error of one stops no other.
+ * Recoveries that another dispatcher is processing are skipped.
+ * @param onError called with each error, after which a later pass repeats the page
  */
-export async function recover(dependencies: RecoverDependencies): Promise<RecoveryPassResult | null> {
-  const { pool, deliveries, retryPolicy, quarantine } = dependencies;
-  const pass = await beginRecoveryPass(pool);
-  if (!pass) return null;
-  await quarantine.setAside(pass.rejected);
-  await deliveries.add(
-    pass.deliveries.map(({ id, accountId, cycle }) => {
-      const remainingAttempts = attemptsLeft(retryPolicy, { cycle, attemptCount: cycle });
-      return {
-        deliveryId: id,
-        cycle,
-        accountId: Number(accountId),
-        delayMs: 0,
-        attemptsLeft: remainingAttempts,
-      };
-    }),
-  );
-  return {
-    queuedDeliveries: pass.deliveries.length,
-    cancelledRecoveries: pass.cancelled + pass.rejected.length,
-  };
-}
-
-/** The changes that {@link beginRecoveryPass} committed. */
-interface CommittedPass {
-  deliveries: StartedDelivery[];
-  cancelled: number;
-  /** Recoveries that PostgreSQL rejects for their data: cancelled, with its message as the reason. */
-  rejected: QuarantinedItem[];
-}
-
-/** Runs the part of {@link recover} that PostgreSQL commits. */
-export async function beginRecoveryPass(pool: Pool): Promise<CommittedPass | null> {
-  return await inTransaction(pool, async (transaction) => {
-    const [lock] = await runStatement<{ isAcquired: boolean }>(transaction, TRY_LOCK_RECOVERIES, []);
-    if (!lock?.isAcquired) return null;
-    const deliveries: StartedDelivery[] = [];
-    const rejected: QuarantinedItem[] = [];
-    let cancelled = 0;
-    for (const recovery of await runningRecoveries(transaction, RECOVERIES_MAX)) {
-      const reason = undeliverableReason(recovery);
-      if (reason === null) {
-        const page = await beginOrReject(transaction, recovery);
-        if (Array.isArray(page)) deliveries.push(...page);
-        else rejected.push(page);
-      } else {
-        await cancelRecovery(transaction, recovery.id, reason);
-        cancelled++;
-      }
+export async function recover(
+  dependencies: RecoverDependencies,
+  onError: (error: unknown) => void,
+): Promise<RecoveryPassResult> {
+  const { pool } = dependencies;
+  const untilMs = performance.now() + PASS_MS;
+  const result: RecoveryPassResult = { queuedDeliveries: 0, cancelledRecoveries: 0 };
+  for (const running of await runningRecoveries(pool)) {
+    if (performance.now() >= untilMs) break;
+    try {
+      const { queued, isCancelled } = await continueRecovery(dependencies, running);
+      result.queuedDeliveries += queued;
+      if (isCancelled) result.cancelledRecoveries++;
+    } catch (error) {
+      onError(error);
     }
-    return { deliveries, cancelled, rejected };
-  });
+  }
+  return result;
 }
 
-/** A page that PostgreSQL rejects must not undo the pages of other recoveries. */
-async function beginOrReject(
-  transaction: Queryable,
-  recovery: RunningRecovery,
-): Promise<StartedDelivery[] | QuarantinedItem> {
-  await runStatement(transaction, 'SAVEPOINT recovery', []);
+/**
+ * Pages are committed before their jobs are added, so that no job reads the previous state of its delivery; a crash in
+ * between leaves pending deliveries without a job, which the reconciler queues again.
+ */
+async function continueRecovery(
+  { pool, deliveries, retryPolicy, quarantine }: RecoverDependencies,
+  { id, accountId }: RunningRecoveryKey,
+): Promise<{ queued: number; isCancelled: boolean }> {
+  let page: CommittedPage;
   try {
-    return await beginRecoveryPage(transaction, recovery, RECOVERY_PAGE_SIZE);
+    page = await commitNextPage(pool, id);
   } catch (error) {
     if (!isPermanentRejection(error)) throw error;
-    await runStatement(transaction, 'ROLLBACK TO SAVEPOINT recovery', []);
     const reason = rejectionReason(error);
-    await cancelRecovery(transaction, recovery.id, reason);
-    return { kind: 'recovery', accountId: Number(recovery.accountId), key: recovery.id, reason };
+    await cancelRecovery(pool, id, reason);
+    await quarantine.setAside([{ kind: 'recovery', accountId: Number(accountId), key: id, reason }]);
+    return { queued: 0, isCancelled: true };
   }
+  await deliveries.add(
+    page.deliveries.map(({ id, accountId, cycle }) => ({
+      deliveryId: id,
+      cycle,
+      accountId: Number(accountId),
+      delayMs: 0,
+      attemptsLeft: attemptsLeft(retryPolicy, { cycle, attemptCount: cycle }),
+    })),
+  );
+  return { queued: page.deliveries.length, isCancelled: page.isCancelled };
+}
+
+/** The changes that {@link commitNextPage} committed. */
+interface CommittedPage {
+  deliveries: StartedDelivery[];
+  isCancelled: boolean;
+}
+
+// A row lock would assign a transaction id, which holds the feeds of all accounts back (docs/adr/0070-feed.md) while the
+// page is read.
+const TRY_LOCK_RECOVERY = `
+  SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover'), hashtext($1)) AS "isAcquired"`;
+
+/** Runs the part of {@link recover} that PostgreSQL commits, unless the recovery is locked or has ended. */
+export async function commitNextPage(pool: Pool, recoveryId: string): Promise<CommittedPage> {
+  return await inTransaction(pool, async (transaction) => {
+    const nothing = { deliveries: [], isCancelled: false };
+    const [lock] = await runStatement<{ isAcquired: boolean }>(transaction, TRY_LOCK_RECOVERY, [recoveryId]);
+    if (!lock?.isAcquired) return nothing;
+    const recovery = await loadRunningRecovery(transaction, recoveryId);
+    if (recovery === null) return nothing;
+    const reason = undeliverableReason(recovery);
+    if (reason !== null) {
+      await cancelRecovery(transaction, recoveryId, reason);
+      return { deliveries: [], isCancelled: true };
+    }
+    const deliveries = await beginRecoveryPage(transaction, recovery, RECOVERY_PAGE_SIZE);
+    return { deliveries, isCancelled: false };
+  });
 }
 
 /**
@@ -144,25 +149,52 @@ interface RunningRecovery {
 
 // Not joined with the deliveries, which may be distributed over servers, while recoveries are not. A recovery of events
 // adds deliveries, so it waits while its lane is full.
+const FROM_RUNNING = `
+  FROM recoveries r JOIN subscriptions s ON s.id = r.subscription_id JOIN accounts a ON a.id = s.account_id
+  WHERE r.status = 'running'
+    AND (r.include IS NULL OR s.lane_full_since IS NULL OR NOT s.active OR s.deleted_at IS NOT NULL)`;
+
 const RUNNING = `
+  SELECT r.id, s.account_id AS "accountId" ${FROM_RUNNING}
+  ORDER BY row_number() OVER (PARTITION BY s.account_id ORDER BY r.created_at, r.id), random()
+  LIMIT $1`;
+
+type RunningRecoveryKey = Pick<RunningRecovery, 'id' | 'accountId'>;
+
+/**
+ * Returns the oldest running recovery of each account first, then the second ones, and so on. Those of one rank are in
+ * random order, so that slow ones do not keep the same others from their page in each pass.
+ */
+async function runningRecoveries(database: Queryable): Promise<RunningRecoveryKey[]> {
+  return await runStatement<RunningRecoveryKey & Columns>(
+    database,
+    RUNNING,
+    [RECOVERIES_MAX],
+    'running-recoveries',
+  );
+}
+
+interface Columns {
+  [column: string]: unknown;
+}
+
+const RUNNING_RECOVERY = `
   SELECT r.id, s.active, s.client_url AS "clientUrl", s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment,
     s.account_id AS "accountId", r.subscription_id AS "subscriptionId", r.delivery_status AS status,
     r.include, r.resend_delivered AS "resendDelivered", r.since::text, r.until::text, r.created_at::text AS "createdAt",
     coalesce(r.after_day, '-infinity')::text AS "afterDay",
     coalesce(r.after_created_at, '-infinity')::text AS "afterCreatedAt", coalesce(r.after_id, '') AS "afterId"
-  FROM recoveries r JOIN subscriptions s ON s.id = r.subscription_id JOIN accounts a ON a.id = s.account_id
-  WHERE r.status = 'running'
-    AND (r.include IS NULL OR s.lane_full_since IS NULL OR NOT s.active OR s.deleted_at IS NOT NULL)
-  ORDER BY r.created_at, r.id
-  LIMIT $1 FOR UPDATE OF r`;
+  ${FROM_RUNNING} AND r.id = $1`;
 
-async function runningRecoveries(database: Queryable, limit: number): Promise<RunningRecovery[]> {
-  return await runStatement<RunningRecovery & { [column: string]: unknown }>(
+/** Returns null if the recovery has ended or must wait. */
+async function loadRunningRecovery(database: Queryable, id: string): Promise<RunningRecovery | null> {
+  const rows = await runStatement<RunningRecovery & Columns>(
     database,
-    RUNNING,
-    [limit],
-    'running-recoveries',
+    RUNNING_RECOVERY,
+    [id],
+    'running-recovery',
   );
+  return rows[0] ?? null;
 }
 
 // The window bounds the index scan, which starts at the position where the last page ended. A delivery that a manual

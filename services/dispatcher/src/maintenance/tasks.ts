@@ -108,10 +108,13 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
       name: 'recover',
       everyMs: RECOVER_EVERY_MS,
       async run() {
-        const result = await recover(dependencies);
-        if (!result || result.queuedDeliveries + result.cancelledRecoveries === 0) return;
+        const errors: unknown[] = [];
+        const result = await recover(dependencies, (error) => errors.push(error));
         metrics.recovered.inc(result.queuedDeliveries);
-        logger.info(result, 'recovery pass: deliveries were queued again, or recoveries cancelled');
+        if (result.queuedDeliveries + result.cancelledRecoveries > 0)
+          logger.info(result, 'recovery pass: deliveries were queued again, or recoveries cancelled');
+        if (errors.length > 0)
+          throw new AggregateError(errors, `${errors.length} recoveries did not continue.`);
       },
     },
     {

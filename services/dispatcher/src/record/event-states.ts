@@ -100,19 +100,35 @@ interface EventRow {
  * @throws TypeError when the data of one cannot be read
  */
 export async function loadEvents(database: Queryable, keys: readonly EventKey[]): Promise<JobRunEvent[]> {
+  return (await selectEvents(database, keys)).map((row) => {
+    if (!isStoredEventData(row.data)) throw new TypeError(`the data of event ${row.eventId} cannot be read`);
+    return toEvent(row);
+  });
+}
+
+/** Returns the events like {@link loadEvents}, without those whose data cannot be read. */
+export async function loadReadableEvents(
+  database: Queryable,
+  keys: readonly EventKey[],
+): Promise<JobRunEvent[]> {
+  const rows = await selectEvents(database, keys);
+  return rows.filter(({ data }) => isStoredEventData(data)).map(toEvent);
+}
+
+async function selectEvents(database: Queryable, keys: readonly EventKey[]): Promise<EventRow[]> {
   const values = [
     keys.map(({ eventId }) => idDay('event', eventId)),
     keys.map(({ eventId }) => eventId),
     keys.map(({ accountId }) => accountId),
     daysOf(keys),
   ];
-  const rows = await runStatement<EventRow>(database, LOAD_EVENTS, values, 'load-events');
-  return rows.map(({ data, ...row }) => {
-    if (!isStoredEventData(data)) throw new TypeError(`the data of event ${row.eventId} cannot be read`);
-    return {
-      ...row,
-      accountId: Number(row.accountId),
-      data: orderedData({ eventType: row.eventType, data } as JobRunEvent),
-    } as JobRunEvent;
-  });
+  return await runStatement<EventRow>(database, LOAD_EVENTS, values, 'load-events');
+}
+
+function toEvent({ data, ...row }: EventRow): JobRunEvent {
+  return {
+    ...row,
+    accountId: Number(row.accountId),
+    data: orderedData({ eventType: row.eventType, data } as JobRunEvent),
+  } as JobRunEvent;
 }

@@ -1,9 +1,9 @@
-import type { EventKey, JobRunEvent } from '@runhook/contract';
-import { inDays, type Pool, runStatement } from '@runhook/database';
+import type { EventKey, EventType, JobRunEvent } from '@runhook/contract';
+import { inDays, type Pool, runStatement, sentEventTypes } from '@runhook/database';
 import { ORDERED_TYPES, type Predecessor, type RunDelivery } from '../policy/run-order.ts';
 import type { LaneKey } from './deferred.ts';
 import { type DeliveryKey, keyParameters, STILL_PENDING } from './deliveries.ts';
-import { loadEvents } from './event-states.ts';
+import { loadReadableEvents } from './event-states.ts';
 import { releaseWaiting, withEndedPredecessor } from './waiting.ts';
 
 /*
@@ -37,46 +37,66 @@ interface Columns {
 }
 
 /** Runs of which an earlier event may be undispatched, by the types that have no delivery on record. */
-export interface UnrecordedRuns {
-  accountId: number;
+export interface UnrecordedRuns extends LaneKey {
   /** Runs of a `job.run.errored` or `job.run.completed` without a `job.run.started`. */
   withoutStarted: readonly string[];
   /** Failed runs of a `job.run.completed` without a `job.run.errored`. */
   withoutErrored: readonly string[];
 }
 
-const START_REPORTED = `
-  SELECT id::text AS "runId" FROM runs WHERE account_id = $1 AND id = ANY ($2::bigint[]) AND start_reported`;
+const EXPECTED = `
+  SELECT s.event_types AS "eventTypes", s.format, ARRAY(
+    SELECT r.id::text FROM runs r WHERE r.account_id = $2 AND r.id = ANY ($3::bigint[]) AND r.start_reported) AS started
+  FROM subscriptions s WHERE s.id = $1`;
+
+interface ExpectedRow {
+  [column: string]: unknown;
+  eventTypes: EventType[];
+  format: string | null;
+  /** Ids of the runs whose start was reported. */
+  started: string[];
+}
+
+/** Maximum number of undispatched events whose runs are read, oldest ids first: an event that was overtaken is in flight. */
+const UNDISPATCHED_READ_MAX = 10_000;
 
 // The table has the events in flight only: its rows are read, because an index of runs would cost each event.
 const UNDISPATCHED_OF_RUNS = `
   SELECT e.id AS "eventId", e.account_id AS "accountId"
-  FROM undispatched_events u JOIN events e ON e.day = u.day AND e.id = u.event_id AND e.account_id = u.account_id
-  WHERE u.account_id = $1 AND e.account_id = $1 AND e.run_id = ANY ($2::bigint[])`;
+  FROM (SELECT day, event_id, account_id FROM undispatched_events
+        WHERE account_id = $1 ORDER BY event_id LIMIT ${UNDISPATCHED_READ_MAX}) AS u
+  JOIN events e ON e.day = u.day AND e.id = u.event_id AND e.account_id = u.account_id
+  WHERE e.account_id = $1 AND e.run_id = ANY ($2::bigint[]) AND e.event_type = ANY ($3::text[])`;
 
-/** Returns the undispatched events of the runs; null, without reading the table, if no run can have one. */
+/**
+ * Returns the undispatched events of the runs, of types that the subscription receives; null, without reading the table,
+ * if no run can have one. An event that cannot be read is never sent, so no delivery waits for it.
+ */
 export async function loadUndispatchedOfRuns(
   pool: Pool,
-  { accountId, withoutStarted, withoutErrored }: UnrecordedRuns,
+  { accountId, subscriptionId, withoutStarted, withoutErrored }: UnrecordedRuns,
 ): Promise<JobRunEvent[] | null> {
-  const reported =
-    withoutStarted.length === 0
-      ? []
-      : await runStatement<{ runId: string }>(
-          pool,
-          START_REPORTED,
-          [accountId, withoutStarted],
-          'start-reported',
-        );
-  const runIds = [...new Set([...reported.map(({ runId }) => runId), ...withoutErrored])];
-  if (runIds.length === 0) return null;
+  const [expected] = await runStatement<ExpectedRow>(
+    pool,
+    EXPECTED,
+    [subscriptionId, accountId, withoutStarted],
+    'expected-events',
+  );
+  if (expected === undefined) return null;
+  const { eventTypes, format, started } = expected;
+  const types = sentEventTypes(eventTypes, format);
+  const runIds = new Set([
+    ...(types.includes('job.run.started') ? started : []),
+    ...(types.includes('job.run.errored') ? withoutErrored : []),
+  ]);
+  if (runIds.size === 0) return null;
   const keys = await runStatement<EventKey & Columns>(
     pool,
     UNDISPATCHED_OF_RUNS,
-    [accountId, runIds],
+    [accountId, [...runIds], types],
     'undispatched-of-runs',
   );
-  return keys.length === 0 ? [] : await loadEvents(pool, keys);
+  return keys.length === 0 ? [] : await loadReadableEvents(pool, keys);
 }
 
 /** A delivery that its lane has taken and that must wait for an earlier event of its run. */

@@ -3,7 +3,7 @@ import { createId, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contr
 import { createQueueBackend, type DeliveryQueue, openDeliveryQueue, openEventQueue } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { reconcile } from '../../src/maintenance/reconcile.ts';
-import { beginRecoveryPass, recover } from '../../src/maintenance/recover.ts';
+import { commitNextPage, recover } from '../../src/maintenance/recover.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { attemptsOf, commitResults, deliveriesOf, insertUndispatched } from '../log-rows.ts';
 
@@ -13,7 +13,10 @@ describe.each(oneQueueBackend())('a recovery of events, on $name', (backend) => 
   let harness: Harness;
   let deliveries: DeliveryQueue;
   let subscription: { id: string; name: string };
+  /** Errors of passes. */
+  let errors: unknown[];
   beforeEach(async () => {
+    errors = [];
     harness = await openHarness(backend);
     deliveries = openDeliveryQueue(createQueueBackend(harness.queueUrl), () => undefined);
     const { database, account, receiver } = harness;
@@ -22,11 +25,15 @@ describe.each(oneQueueBackend())('a recovery of events, on $name', (backend) => 
   afterEach(async () => {
     await deliveries.close();
     await harness.close();
+    expect(errors).toEqual([]);
   });
 
   const query = (sql: string, values: unknown[] = []) => harness.database.pool.query(sql, values);
   const runPass = () =>
-    recover({ pool: harness.database.pool, deliveries, retryPolicy, quarantine: harness.quarantine });
+    recover(
+      { pool: harness.database.pool, deliveries, retryPolicy, quarantine: harness.quarantine },
+      (error) => errors.push(error),
+    );
 
   /** Commits dispatched events without deliveries, recorded two hours ago. */
   async function insertEvents(count: number, eventType: JobRunEvent['eventType'] = 'job.run.started') {
@@ -177,7 +184,7 @@ describe.each(oneQueueBackend())('a recovery of events, on $name', (backend) => 
     await insertEvents(120);
     const id = await begin('unsent');
     const { pool } = harness.database;
-    expect((await beginRecoveryPass(pool))?.deliveries).toHaveLength(100);
+    expect((await commitNextPage(pool, id)).deliveries).toHaveLength(100);
     expect(await deliveries.counts()).toMatchObject({ waiting: 0 });
     expect(await runPass()).toEqual({ queuedDeliveries: 20, cancelledRecoveries: 0 });
     const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
@@ -205,6 +212,17 @@ describe.each(oneQueueBackend())('a recovery of events, on $name', (backend) => 
     await query('UPDATE subscriptions SET lane_full_since = NULL');
     expect(await runPass()).toMatchObject({ queuedDeliveries: 1 });
     expect(await recoveryOf(id)).toMatchObject({ status: 'done' });
+  });
+
+  test('reads events beyond 4 MB in the next pass', async () => {
+    await insertEvents(12);
+    const set = `jsonb_set(data::jsonb, '{message}', to_jsonb(repeat('x', 500000)))`;
+    await query(`UPDATE events SET data = (${set})::json`);
+    const id = await begin('unsent');
+    expect(await runPass()).toMatchObject({ queuedDeliveries: 7 });
+    expect(await recoveryOf(id)).toMatchObject({ status: 'running' });
+    expect(await runPass()).toMatchObject({ queuedDeliveries: 5 });
+    expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 12 });
   });
 
   test('reads long windows in pages, and sends events of ids of another day in the partition of that day', async () => {

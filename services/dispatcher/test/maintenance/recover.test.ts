@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, deliveryJobId } from '@runhook/contract';
-import { listQuarantined } from '@runhook/database';
+import { inTransaction, listQuarantined } from '@runhook/database';
 import { createQueueBackend, type DeliveryQueue, openDeliveryQueue, openEventQueue } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { purge } from '../../src/maintenance/purge.ts';
 import { reconcile } from '../../src/maintenance/reconcile.ts';
-import { beginRecoveryPass, recover } from '../../src/maintenance/recover.ts';
+import { commitNextPage, recover } from '../../src/maintenance/recover.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { attemptsOf, commitResults, deliveriesOf } from '../log-rows.ts';
 
@@ -23,7 +23,10 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   let harness: Harness;
   let deliveries: DeliveryQueue;
   let subscription: { id: string; name: string };
+  /** Errors of passes. */
+  let errors: unknown[];
   beforeEach(async () => {
+    errors = [];
     harness = await openHarness(backend);
     deliveries = openDeliveryQueue(createQueueBackend(harness.queueUrl), () => undefined);
     subscription = await newSubscription();
@@ -35,7 +38,10 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
 
   const query = (sql: string, values: unknown[] = []) => harness.database.pool.query(sql, values);
   const runPass = () =>
-    recover({ pool: harness.database.pool, deliveries, retryPolicy, quarantine: harness.quarantine });
+    recover(
+      { pool: harness.database.pool, deliveries, retryPolicy, quarantine: harness.quarantine },
+      (error) => errors.push(error),
+    );
   const newSubscription = () =>
     seedSubscription(harness.database, { accountId: harness.account.id, clientUrl: harness.receiver.url });
 
@@ -152,7 +158,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   test('loses no delivery after a crash between the commit of a pass and the addition of its jobs, which the reconciler adds', async () => {
     await insertEnded(120);
     const id = await begin(120);
-    expect((await beginRecoveryPass(harness.database.pool))?.deliveries).toHaveLength(100);
+    expect((await commitNextPage(harness.database.pool, id)).deliveries).toHaveLength(100);
     expect(await deliveries.counts()).toMatchObject({ waiting: 0 });
     expect(await runPass()).toEqual({ queuedDeliveries: 20, cancelledRecoveries: 0 });
     const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
@@ -228,20 +234,51 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     expect(await recoveryOf(id)).toMatchObject(end);
   });
 
-  test('processes one page in each pass, as other recoveries do, and only one dispatcher at a time runs a pass', async () => {
+  test('processes one page in each pass, as other recoveries do, and in only one dispatcher at a time', async () => {
     const ids: string[] = [];
     for (let index = 0; index < 2; index++) {
       subscription = await newSubscription();
       await insertEnded(110);
       ids.push(await begin(110));
     }
-    const results = await Promise.all([runPass(), runPass()]);
-    const most = Math.max(...results.map((result) => result?.queuedDeliveries ?? 0));
-    expect(most).toBe(200);
-    await runPass();
+    expect(await runPass()).toMatchObject({ queuedDeliveries: 200 });
+    await Promise.all([runPass(), runPass()]);
     for (const id of ids)
       expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 110 });
     expect(await deliveries.counts()).toMatchObject({ waiting: 220 });
+    expect(errors).toEqual([]);
+  });
+
+  test('is skipped while another dispatcher processes it', async () => {
+    await insertEnded(1);
+    const id = await begin(1);
+    await inTransaction(harness.database.pool, async (other) => {
+      await other.query(`SELECT pg_advisory_xact_lock(hashtext('runhook.recover'), hashtext($1))`, [id]);
+      expect(await runPass()).toEqual({ queuedDeliveries: 0, cancelledRecoveries: 0 });
+    });
+    expect(await runPass()).toMatchObject({ queuedDeliveries: 1 });
+  });
+
+  test('does not roll back or stop other recoveries when its statements time out', async () => {
+    const ids: string[] = [];
+    const subscriptionIds: string[] = [];
+    for (let index = 0; index < 3; index++) {
+      subscription = await newSubscription();
+      await insertEnded(2);
+      ids.push(await begin(2));
+      subscriptionIds.push(subscription.id);
+    }
+    await query(`
+      CREATE FUNCTION time_out() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'canceling statement due to statement timeout' USING ERRCODE = '57014'; END $$;
+      CREATE TRIGGER time_out BEFORE UPDATE ON deliveries FOR EACH ROW
+        WHEN (NEW.subscription_id = '${subscriptionIds[1]}') EXECUTE FUNCTION time_out()`);
+    expect(await runPass()).toEqual({ queuedDeliveries: 4, cancelledRecoveries: 0 });
+    expect(errors).toMatchObject([{ code: '57014' }]);
+    const statuses = await Promise.all(ids.map(async (id) => (await recoveryOf(id)).status));
+    expect(statuses).toEqual(['done', 'running', 'done']);
+    await query('DROP TRIGGER time_out ON deliveries');
+    expect(await runPass()).toMatchObject({ queuedDeliveries: 2 });
   });
 
   test('is deleted when it ended before the retention began, and not while it runs', async () => {

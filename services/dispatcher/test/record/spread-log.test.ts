@@ -107,13 +107,14 @@ const OUTSIDE_THE_LOG = [
   'read-pending-limit-cursor',
   'store-pending-limit-cursor',
   'account-of-lane',
-  'start-reported',
+  'expected-events',
   'undispatched-among',
   'cancel-recovery',
   'undispatched-events',
   'update-full-lanes',
   'store-recovery-progress',
   'running-recoveries',
+  'running-recovery',
   'update-subscription-statuses',
 ];
 
@@ -267,7 +268,9 @@ async function runHotStatements(): Promise<void> {
      VALUES ($1, $2, 'running', now() - interval '3 hours', now(), 'all', 1)`,
     [createId('recovery'), other.subscriptionId],
   );
-  await recover({ pool, deliveries: queue, retryPolicy, quarantine });
+  await recover({ pool, deliveries: queue, retryPolicy, quarantine }, (error) => {
+    throw error;
+  });
 }
 
 async function runStatementsOfOrder(first: EventCommit, second: EventCommit): Promise<void> {

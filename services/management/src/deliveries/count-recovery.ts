@@ -5,7 +5,9 @@ import {
   type EventInclusion,
   type EventState,
   FIRST_EVENT,
+  FIRST_PAGE_EVENTS,
   loadEventsToRecover,
+  nextPageLimit,
   type Queryable,
   queryRows,
   statesToRecover,
@@ -16,7 +18,7 @@ import { type LogKey, microsOf, timestampOf } from './delivery.ts';
 export const RECOVERY_COUNT_MAX = 100_000;
 /** Time after which a count ends, so that the request ends within its deadline. */
 const COUNT_MS = 4_000;
-const PAGE_SIZE = 1_000;
+const PAGE_SIZE_MAX = 1_000;
 
 /** A window with an end that is not in the future; microseconds since the epoch, as digits. */
 export interface RecoveryWindow {
@@ -88,15 +90,17 @@ export async function countEvents(database: Queryable, query: CountedEvents): Pr
   const endMs = performance.now() + COUNT_MS;
   let after = FIRST_EVENT;
   let isLimited = false;
+  let limit = FIRST_PAGE_EVENTS;
   for (let read = 0; ; ) {
     const page = await loadEventsToRecover(database, {
       ...{ accountId, subscriptionId, selection, since, until, after },
       endedUntil: 'infinity',
-      limit: PAGE_SIZE,
+      limit,
     });
     for (const { state } of page.events) if (isCounted(state)) counts[state]++;
     read += page.events.length;
     after = page.events.at(-1) ?? after;
+    limit = nextPageLimit(page, limit, PAGE_SIZE_MAX);
     isLimited = !page.isLast && (read >= RECOVERY_COUNT_MAX || performance.now() > endMs);
     if (page.isLast || isLimited) break;
   }
