@@ -20,18 +20,11 @@ export type OwnSession = Schemas['OwnSession'];
 export type ServiceToken = Schemas['ServiceToken'];
 export type AuditEntry = Schemas['AuditEntry'];
 export type Job = Schemas['Job'];
-/** Waits that the webhook asks for, absent unless it is set, and the mark of an event that was recorded after a later one. */
-interface OrderFields {
-  waiting_for?:
-    | { kind: 'order'; event_type: Schemas['Delivery']['event_type']; delivery_id: string }
-    | { kind: 'rate_limit' };
-  out_of_order?: true;
-}
-export type Delivery = Schemas['Delivery'] & OrderFields;
+export type Delivery = Schemas['Delivery'];
 export type DeliveryStatus = Delivery['status'];
-export type DeliveryDetail = Schemas['DeliveryWithAttempts'] & OrderFields;
+export type DeliveryDetail = Schemas['DeliveryWithAttempts'];
 export type Attempt = Schemas['Attempt'];
-export type AccountDelivery = Schemas['AccountDelivery'] & OrderFields;
+export type AccountDelivery = Schemas['AccountDelivery'];
 export type Histogram = Schemas['Histogram'];
 export type HistogramBucket = Histogram['buckets'][number];
 /** Number of recent events that a webhook would match. */

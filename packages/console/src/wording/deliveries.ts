@@ -42,7 +42,7 @@ export function formatLastResponse({
 }
 
 /** "waiting for job.run.started", "waiting for its rate limit": waits that the webhook asks for, and no problem. */
-export function formatWaitingFor(waitingFor: NonNullable<Delivery['waiting_for']>): string {
+function formatWaitingFor(waitingFor: NonNullable<Delivery['waiting_for']>): string {
   return waitingFor.kind === 'order' ? `waiting for ${waitingFor.event_type}` : 'waiting for its rate limit';
 }
 
