@@ -55,7 +55,7 @@ export function headerColumns(
   secrets: SecretBox,
 ): HeaderColumns {
   const { signature_header: signatureHeader = stored?.signatureHeader ?? null } = requested;
-  const hasNewOrigin = stored !== null && originOf(requested.client_url) !== originOf(stored.clientUrl);
+  const hasNewOrigin = isNewOrigin(requested.client_url, stored);
   const problems: Problem[] = [];
   const reject = (field: string, problem: string) => problems.push({ field, message: `${field} ${problem}` });
 
@@ -115,7 +115,15 @@ export function decryptCustomHeaders(
   return headersCiphertext === null ? {} : JSON.parse(secrets.decrypt(headersCiphertext));
 }
 
+/**
+ * Whether an update would let deliveries send stored values to another server. Nothing is sent without an endpoint, but
+ * one that replaces an empty URL is new, because the server before it is no longer known.
+ */
+export function isNewOrigin(clientUrl: string, stored: { clientUrl: string } | null): boolean {
+  return stored !== null && clientUrl !== '' && originOf(clientUrl) !== originOf(stored.clientUrl);
+}
+
 /** Returns scheme, host and port. */
-export function originOf(url: string): string {
+function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url;
 }

@@ -13,7 +13,7 @@ import {
 import { type SecretBox, SecretBoxError } from '@runhook/database';
 import { Prisma } from '@runhook/database/prisma';
 import { InvalidRequestError } from '../http/errors.ts';
-import { NEW_ORIGIN_PROBLEM, NOT_STORED_PROBLEM, originOf } from './custom-headers.ts';
+import { isNewOrigin, NEW_ORIGIN_PROBLEM, NOT_STORED_PROBLEM } from './custom-headers.ts';
 
 /** Columns of the options in responses (docs/contract.md#delivery-options). */
 export const OPTION_COLUMNS = {
@@ -152,7 +152,7 @@ function formatOptionColumns(
   const { client_url: clientUrl, format_options: options } = requested;
   const formatName = requested.format === undefined ? (stored?.format ?? null) : requested.format;
   const hasSameFormat = stored !== null && formatName === stored.format;
-  const hasNewOrigin = stored !== null && originOf(clientUrl) !== originOf(stored.clientUrl);
+  const hasNewOrigin = isNewOrigin(clientUrl, stored);
   const reject = (field: string, problem: string) => problems.push({ field, message: `${field} ${problem}` });
 
   if (options === undefined && hasSameFormat) {

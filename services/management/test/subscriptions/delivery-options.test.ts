@@ -88,6 +88,20 @@ describe('an update', () => {
     expect(problemsOf(await put(id, masked))).toEqual([400, 'format_options.routing_key']);
   });
 
+  test('that removes the endpoint keeps options and headers, and none is sent to the endpoint that follows', async () => {
+    const { id } = await subscribe({ ...OPTIONS, headers: { 'X-Gate': 'open' } });
+    const feedOnly = { ...(await get(id)), client_url: '' };
+    const masked = { client_url: '', headers: { 'X-Gate': '***' }, format_options: { routing_key: '***' } };
+    expect((await put(id, feedOnly)).json.data).toMatchObject(masked);
+    expect((await put(id, { client_url: '' })).json.data).toMatchObject(masked);
+    const { client_url } = PAGERDUTY;
+    for (const [fields, rejected] of [
+      [{ format: null }, 'headers'],
+      [{ headers: null }, 'format_options'],
+    ] as const)
+      expect(problemsOf(await put(id, { ...fields, client_url }))).toEqual([400, rejected]);
+  });
+
   test('must supply the options again if client_url changes to another server', async () => {
     const { id } = await subscribe(PAGERDUTY);
     const moved = { client_url: 'https://events.eu.pagerduty.com/v2/enqueue' };
