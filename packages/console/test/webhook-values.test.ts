@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { Subscription } from '../src/api/types.ts';
 import { describeMatchCount, describeVolume } from '../src/webhook-form/match-wording.ts';
 import { summarizeOptions } from '../src/webhook-form/options-summary.ts';
-import { checkWebhook, toFieldProblems } from '../src/webhook-form/webhook-checks.ts';
+import { checkTestFields, checkWebhook, toFieldProblems } from '../src/webhook-form/webhook-checks.ts';
 import {
   hasSameDestination,
   hasSameFormat,
@@ -82,6 +82,17 @@ test('a test of unsaved values sends no masks', () => {
   expect(toTestFields(NEW_WEBHOOK, 'job.run.started')).not.toHaveProperty('format');
 });
 
+test('a test asks for a required option that it would not send', () => {
+  const stored = toFormValues(FULL);
+  expect(checkTestFields(stored, true)).toEqual({});
+  expect(checkTestFields(stored, false).formatOptions).toMatch(
+    /^To test these changes, enter “Integration key” again/,
+  );
+  expect(checkTestFields({ ...stored, formatOptions: { routing_key: 'new' } }, false)).toEqual({});
+  const { formatOptions } = checkTestFields({ ...stored, storedFormatOptions: [] }, true);
+  expect(formatOptions).toBe('Enter “Integration key”.');
+});
+
 test('a copy has no stored values, and is saved only once they are entered', () => {
   const copy = toCopyValues(FULL);
   expect(copy.name).toBe('Copy of Alerts');
@@ -124,7 +135,7 @@ test('problems of the server belong to fields of the form', () => {
       filters: 'match no event',
     }),
   ).toEqual({
-    formatOptions: 'The options of the format must be 32 characters.',
+    formatOptions: 'Integration key must be 32 characters.',
     projectIds: 'The projects must name projects of this account.',
     runStatuses: 'The filters match no event.',
   });

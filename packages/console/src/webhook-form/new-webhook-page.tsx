@@ -88,6 +88,7 @@ function NewWebhookForm({ account, onCreated }: NewWebhookFormProps) {
       cancelTo={webhooksPath(account.id)}
       webhookId={null}
       onTest={(values, type) => testUnsaved(account.id, toTestFields(values, type))}
+      testSendsStored={() => false}
       testNote={() => 'Nothing is saved.'}
       onSave={async (values) => {
         const webhook = await createSubscription(account.id, toApiFields(values));

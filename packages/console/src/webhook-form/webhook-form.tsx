@@ -34,6 +34,8 @@ interface WebhookFormProps {
   webhookId: string | null;
   /** Sends a sample to the endpoint in the form. Rejects like `onSave`. */
   onTest: (values: WebhookValues, type: EventType) => Promise<EndpointTest>;
+  /** Whether a test of these values sends the stored values of headers and options. */
+  testSendsStored: (values: WebhookValues) => boolean;
   /** Additional note about a test; null if there is none. */
   testNote: (values: WebhookValues) => string | null;
   /** Saves the form. Rejects with an ApiError if the server rejects the values. Leaving the page after a save asks nothing. */
@@ -49,6 +51,7 @@ export function WebhookForm({
   cancelTo,
   webhookId,
   onTest,
+  testSendsStored,
   testNote,
   onSave,
 }: WebhookFormProps) {
@@ -85,7 +88,7 @@ export function WebhookForm({
 
   /** Sends a sample and returns its result; null if form or server find problems, shown next to their fields. */
   async function test(type: EventType): Promise<EndpointTest | null> {
-    const problems = checkTestFields(form.values);
+    const problems = checkTestFields(form.values, testSendsStored(form.values));
     const result = await (Object.keys(problems).length > 0
       ? problems
       : onTest(form.values, type).catch((error: unknown) => {
