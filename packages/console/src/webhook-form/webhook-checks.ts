@@ -24,6 +24,16 @@ export const LIMITS = {
 /** Fields that are always shown, in their order on the page. */
 const MAIN_FIELDS = ['name', 'eventTypes', 'clientUrl', 'format', 'formatOptions'] as const;
 
+/** Options of requests to the endpoint, in their order on the page. */
+export const DELIVERY_FIELDS = [
+  'ordered',
+  'rateLimit',
+  'deactivateOn410',
+  'signatureHeader',
+  'headers',
+  'signatureKey',
+] as const satisfies readonly WebhookField[];
+
 /** Fields below “More options”, in their order on the page. */
 const OPTION_FIELDS = [
   'description',
@@ -31,12 +41,7 @@ const OPTION_FIELDS = [
   'runStatuses',
   'environmentIds',
   'projectIds',
-  'ordered',
-  'rateLimit',
-  'deactivateOn410',
-  'signatureHeader',
-  'headers',
-  'signatureKey',
+  ...DELIVERY_FIELDS,
   'labels',
   'isFeedOnly',
   'active',
