@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { describeCount, toSelection } from '../src/webhook/recover-choices.ts';
+import { canStart, describeCount, toSelection } from '../src/webhook/recover-choices.ts';
 import {
   describeProgress,
   findWindowProblem,
@@ -125,20 +125,39 @@ test('a recovery shows what it would send before it starts', () => {
     counts: { unsent: total_count, failed: 0, cancelled: 0, delivered: 9 },
     ...more,
   });
-  expect(describeCount(undefined, 'failed', null)).toBe('Counting…');
-  expect(describeCount(counted(0), 'failed', null)).toContain('nothing to send');
-  expect(describeCount(counted(1), 'cancelled', null)).toBe('1 cancelled delivery will be sent.');
-  expect(describeCount(counted(100_000, { count_limited: true }), 'unsent', null)).toMatch(
+  expect(describeCount(undefined, 'failed', false, null)).toBe('Counting…');
+  expect(describeCount(counted(0), 'failed', false, null)).toContain('nothing to send');
+  expect(describeCount(counted(1), 'cancelled', false, null)).toBe('1 cancelled delivery will be sent.');
+  expect(describeCount(counted(100_000, { count_limited: true }), 'unsent', false, null)).toMatch(
     /^At least 100.000 unsent events will be sent/,
   );
+  expect(describeCount(counted(0, { count_limited: true }), 'unsent', false, null)).toMatch(
+    /^No unsent events so far/,
+  );
   const counts = { unsent: 120, failed: 6, cancelled: 0, delivered: 0 };
-  expect(describeCount(counted(126, { counts }), 'all', null)).toBe(
+  expect(describeCount(counted(126, { counts }), 'all', false, null)).toBe(
     '126 events will be sent: 120 never sent, 6 failed.',
   );
-  expect(describeCount(counted(2, { since: '1000000', until: '60000000' }), 'all', null)).toMatch(
+  expect(
+    describeCount(
+      counted(120, { counts: { ...counts, unsent: 20, failed: 0, delivered: 100 } }),
+      'all',
+      true,
+      null,
+    ),
+  ).toBe('120 events will be sent: 20 never sent, 100 already delivered.');
+  expect(describeCount(counted(2, { since: '1000000', until: '60000000' }), 'all', false, null)).toMatch(
     /^2 events of .+ to .+ will be sent/,
   );
-  expect(describeCount(counted(3), 'failed', 'No answer.')).toContain('No answer.');
+  expect(describeCount(counted(3), 'failed', false, 'No answer.')).toContain('No answer.');
+});
+
+test('a recovery can be started although the count failed or ended early', () => {
+  expect(canStart(undefined, false)).toBe(false);
+  expect(canStart(undefined, true)).toBe(true);
+  expect(canStart({ total_count: 0, count_limited: false }, false)).toBe(false);
+  expect(canStart({ total_count: 0, count_limited: true }, false)).toBe(true);
+  expect(canStart({ total_count: 1, count_limited: false }, false)).toBe(true);
 });
 
 test('a recovery is requested by status or by what it includes', () => {

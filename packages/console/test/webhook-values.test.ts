@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import type { Subscription } from '../src/api/types.ts';
-import { describeMatchCount, describeVolume } from '../src/webhook-form/match-wording.ts';
+import { describeMatchCount, describeRateLimit } from '../src/webhook-form/match-wording.ts';
 import { summarizeOptions } from '../src/webhook-form/options-summary.ts';
-import { checkWebhook, toFieldProblems } from '../src/webhook-form/webhook-checks.ts';
+import { checkTestFields, checkWebhook, toFieldProblems } from '../src/webhook-form/webhook-checks.ts';
 import {
   hasSameDestination,
   hasSameFormat,
@@ -82,6 +82,17 @@ test('a test of unsaved values sends no masks', () => {
   expect(toTestFields(NEW_WEBHOOK, 'job.run.started')).not.toHaveProperty('format');
 });
 
+test('a test asks for a required option that it would not send', () => {
+  const stored = toFormValues(FULL);
+  expect(checkTestFields(stored, true)).toEqual({});
+  expect(checkTestFields(stored, false).formatOptions).toMatch(
+    /^To test these changes, enter “Integration key” again/,
+  );
+  expect(checkTestFields({ ...stored, formatOptions: { routing_key: 'new' } }, false)).toEqual({});
+  const { formatOptions } = checkTestFields({ ...stored, storedFormatOptions: [] }, true);
+  expect(formatOptions).toBe('Enter “Integration key”.');
+});
+
 test('a copy has no stored values, and is saved only once they are entered', () => {
   const copy = toCopyValues(FULL);
   expect(copy.name).toBe('Copy of Alerts');
@@ -124,7 +135,7 @@ test('problems of the server belong to fields of the form', () => {
       filters: 'match no event',
     }),
   ).toEqual({
-    formatOptions: 'The options of the format must be 32 characters.',
+    formatOptions: 'Integration key must be 32 characters.',
     projectIds: 'The projects must name projects of this account.',
     runStatuses: 'The filters match no event.',
   });
@@ -138,9 +149,15 @@ test('the form states how many recent events match', () => {
   expect(describeMatchCount({ ...counts, total_count: 0 })).toBe('There were no events in the last 7 days.');
 });
 
-test('the form states below which rate the recent events would pile up', () => {
-  const week = { since: '0', until: String(604_800 * 1_000_000) };
-  expect(describeVolume({ ...week, matched_count: 412 }, 1)).toContain('far below any rate limit');
-  expect(describeVolume({ ...week, matched_count: 604_800 }, 5)).toContain('Below 1.0 per second');
-  expect(describeVolume({ ...week, matched_count: 604_800 }, 0.5)).toContain('with this limit');
+test('the form states which rate limit the recent events need', () => {
+  const counted = { lowest_rate_limit: 2.314, since: '1795000000000000', is_complete: true };
+  const need = 'need at least 2.314 per second';
+  expect(describeRateLimit(counted, 5)).toMatch(/^The matching events of the last 7 days need/);
+  expect(describeRateLimit(counted, 5)).toContain(need);
+  expect(describeRateLimit(counted, 2)).toMatch(
+    /^With the matching events of the last 7 days, deliveries would have/,
+  );
+  expect(describeRateLimit(counted, 2)).toContain(need);
+  expect(describeRateLimit({ ...counted, is_complete: false }, 5)).toContain('The matching events since ');
+  expect(describeRateLimit({ ...counted, lowest_rate_limit: 0 }, 5)).toBeNull();
 });

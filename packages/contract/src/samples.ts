@@ -31,6 +31,12 @@ export function createSampleEvent(
 const RUN_SECONDS = 94;
 
 /**
+ * An id that no job has, because formats identify alerts by the job: a sample with the id of a real one would open or resolve
+ * that job's alert. It fits into the integers of all consumers.
+ */
+const SAMPLE_JOB_ID = String(2 ** 31 - 1);
+
+/**
  * Creates the sample that is sent to test an endpoint and shown in the console: an event that has just occurred. Its
  * job and run are made up.
  */
@@ -42,7 +48,7 @@ export function sampleEvent(
   const { statuses } = EVENT_TYPE_TABLE[eventType];
   const startedMs = now.getTime() - (statuses[0] === 'Running' ? 0 : RUN_SECONDS * 1000);
   const run = {
-    jobId: '123',
+    jobId: SAMPLE_JOB_ID,
     jobName: 'Daily job (sample)',
     runId: '12345',
     environmentId: '1234',

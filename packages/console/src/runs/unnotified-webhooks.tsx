@@ -44,7 +44,7 @@ function Explanations({ accountId, runId }: UnnotifiedWebhooksProps) {
   if (webhooks.length === 0)
     return (
       <Text size="sm" mt="sm">
-        Each webhook of the account has a delivery of each event.
+        No webhook missed an event of this run that was matched with webhooks.
       </Text>
     );
   return (

@@ -20,6 +20,7 @@ import { useAccount } from '../session/session.ts';
 import { NotFoundPage } from '../shell/error-pages.tsx';
 import { useCurrentWebhook, WebhookBreadcrumb, WebhookProblem } from '../webhook/current-webhook.tsx';
 import { writeDenialReason } from '../wording/webhooks.ts';
+import { describeMissingOption, listMissingOptions } from './webhook-checks.ts';
 import { WebhookForm } from './webhook-form.tsx';
 import {
   hasSameDestination,
@@ -76,6 +77,7 @@ function EditForm({ webhook }: { webhook: Subscription }) {
           ? testEndpoint(key, type)
           : testFormat(key, type, toApiFields(values));
       }}
+      testSendsStored={(values) => hasSameDestination(values, initial)}
       testNote={(values) => testNote(values, initial)}
       onSave={async (values) => {
         const saved = await replaceSubscription(key, toApiFields(values), baseline.current.updated_at).catch(
@@ -103,6 +105,8 @@ function EditForm({ webhook }: { webhook: Subscription }) {
  */
 function testNote(values: WebhookValues, initial: WebhookValues): string {
   if (hasSameDestination(values, initial)) return 'Signed with the secret of the webhook.';
+  const [missing] = listMissingOptions(values, false);
+  if (missing !== undefined) return describeMissingOption(missing);
   const stored = values.headers.filter(({ value, isStored }) => isStored && value === '');
   const names = [...stored.map(({ name }) => name), ...listStoredFormatOptions(values)].join(', ');
   return `Nothing is saved, and the sample is signed with a temporary secret.${names === '' ? '' : ` Sent without ${names}: stored values are sent only after the change is saved.`}`;

@@ -3,6 +3,7 @@ import type { UseFormReturnType } from '@mantine/form';
 import { recogniseFormat } from '@runhook/contract/formats';
 import { IconArrowsExchange } from '@tabler/icons-react';
 import type { FormatName } from '../api/types.ts';
+import { useHasBeenTrue } from '../components/lazy-popover.tsx';
 import { FormatField } from './format-field.tsx';
 import { SourceAddresses } from './source-addresses.tsx';
 import type { WebhookValues } from './webhook-values.ts';
@@ -15,12 +16,17 @@ interface EndpointFieldProps {
 /** The endpoint and its format, which a known address determines. */
 export function EndpointField({ accountId, form }: EndpointFieldProps) {
   const { clientUrl, format, isFeedOnly } = form.values;
+  const { format: formatProblem, formatOptions: optionsProblem } = form.errors;
+  const hasHadProblem = useHasBeenTrue(formatProblem !== undefined || optionsProblem !== undefined);
   if (isFeedOnly)
     return (
-      <Text size="sm">
-        This webhook has no endpoint: your consumer reads its events from the feed. To send them to an
-        endpoint, switch “Feed only” off below.
-      </Text>
+      <>
+        <Text size="sm">
+          This webhook has no endpoint: your consumer reads its events from the feed. To send them to an
+          endpoint, switch “Feed only” off below.
+        </Text>
+        {hasHadProblem && <FormatField form={form} />}
+      </>
     );
   const recognised = recogniseFormat(clientUrl.trim());
   return (

@@ -3,7 +3,7 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { describeProblem } from '../api/api-error.ts';
 import { matchCountQuery } from '../api/filters.ts';
-import { describeMatchCount, describeVolume } from './match-wording.ts';
+import { describeMatchCount, describeRateLimit } from './match-wording.ts';
 import type { WebhookValues } from './webhook-values.ts';
 
 const DEBOUNCE_MS = 300;
@@ -32,10 +32,12 @@ export function MatchCount({ accountId, values }: MatchCountProps) {
 /** States below which rate the recent events would pile up; nothing without a rate limit. */
 export function RateLimitNote({ accountId, values }: MatchCountProps) {
   const { data } = useMatchCount(accountId, values);
-  if (values.rateLimit === '' || data === undefined) return null;
+  const rateLimit = Number(values.rateLimit);
+  const note = rateLimit > 0 && data !== undefined ? describeRateLimit(data, rateLimit) : null;
+  if (note === null) return null;
   return (
     <Text size="sm" role="status">
-      {describeVolume(data, Number(values.rateLimit))}
+      {note}
     </Text>
   );
 }

@@ -22,7 +22,7 @@ import {
   type WebhookValues,
 } from './webhook-values.ts';
 
-/** Formats whose targets cannot verify a signature, so that no one needs the secret. */
+/** Formats whose targets cannot verify a signature, so that no one needs the secret, unless a gateway verifies it. */
 const FORMATS_WITHOUT_SECRET: ReadonlySet<string | undefined> = new Set([
   'slack',
   'teams',
@@ -88,17 +88,24 @@ function NewWebhookForm({ account, onCreated }: NewWebhookFormProps) {
       cancelTo={webhooksPath(account.id)}
       webhookId={null}
       onTest={(values, type) => testUnsaved(account.id, toTestFields(values, type))}
+      testSendsStored={() => false}
       testNote={() => 'Nothing is saved.'}
       onSave={async (values) => {
         const webhook = await createSubscription(account.id, toApiFields(values));
         void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
-        if (webhook.client_url !== '' && !FORMATS_WITHOUT_SECRET.has(webhook.format))
-          return onCreated(webhook);
+        if (needsSecret(webhook)) return onCreated(webhook);
         toastSuccess(`“${webhook.name}” was created.`);
         await navigate(webhookPath(account.id, webhook.id));
       }}
     />
   );
+}
+
+/** Whether the endpoint may verify signatures. A signature header or custom headers are for a gateway of the user's own. */
+function needsSecret({ client_url, format, signature_header, headers }: CreatedSubscription): boolean {
+  if (client_url === '') return false;
+  const hasGateway = (signature_header ?? null) !== null || Object.keys(headers ?? {}).length > 0;
+  return hasGateway || !FORMATS_WITHOUT_SECRET.has(format);
 }
 
 interface InitialValues {

@@ -1,13 +1,14 @@
 import { Fieldset, Stack, Switch, Textarea, TextInput } from '@mantine/core';
 import type { UseFormReturnType } from '@mantine/form';
 import { useEffect } from 'react';
+import { useHasBeenTrue } from '../components/lazy-popover.tsx';
 import { FilterFields } from './filter-fields.tsx';
 import { focusField } from './focus-field.ts';
 import { HeadersField } from './headers-field.tsx';
 import { JobsField } from './jobs-field.tsx';
 import { LabelsField } from './labels-field.tsx';
 import { RateLimitNote } from './match-count.tsx';
-import { LIMITS, type WebhookField } from './webhook-checks.ts';
+import { DELIVERY_FIELDS, isOptionField, LIMITS, type WebhookField } from './webhook-checks.ts';
 import type { WebhookValues } from './webhook-values.ts';
 
 interface OptionFieldsProps {
@@ -20,8 +21,10 @@ interface OptionFieldsProps {
 export default function OptionFields({ accountId, form, focus }: OptionFieldsProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the form is a new object in each rendering
   useEffect(() => {
-    if (focus !== null) focusField(form, focus.field);
+    if (focus !== null && isOptionField(focus.field)) focusField(form, focus.field);
   }, [focus]);
+  // Problems of a field that a feed does not need are shown with the field, which the user can then correct.
+  const hasHadProblem = useHasBeenTrue(DELIVERY_FIELDS.some((field) => form.errors[field] !== undefined));
   return (
     <Stack gap="lg" mt="md">
       <Textarea
@@ -38,7 +41,7 @@ export default function OptionFields({ accountId, form, focus }: OptionFieldsPro
           <FilterFields accountId={accountId} form={form} />
         </Stack>
       </Fieldset>
-      {!form.values.isFeedOnly && <DeliveryFields accountId={accountId} form={form} />}
+      {(!form.values.isFeedOnly || hasHadProblem) && <DeliveryFields accountId={accountId} form={form} />}
       <LabelsField {...form.getInputProps('labels')} value={form.values.labels} />
       <Switch
         label="Feed only"

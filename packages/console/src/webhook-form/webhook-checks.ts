@@ -1,3 +1,4 @@
+import { FORMATS, formatByName } from '@runhook/contract/formats';
 import { isLongerThan } from '@runhook/contract/text';
 import type { WebhookValues } from './webhook-values.ts';
 
@@ -23,6 +24,16 @@ export const LIMITS = {
 /** Fields that are always shown, in their order on the page. */
 const MAIN_FIELDS = ['name', 'eventTypes', 'clientUrl', 'format', 'formatOptions'] as const;
 
+/** Options of requests to the endpoint, in their order on the page. */
+export const DELIVERY_FIELDS = [
+  'ordered',
+  'rateLimit',
+  'deactivateOn410',
+  'signatureHeader',
+  'headers',
+  'signatureKey',
+] as const satisfies readonly WebhookField[];
+
 /** Fields below “More options”, in their order on the page. */
 const OPTION_FIELDS = [
   'description',
@@ -30,12 +41,7 @@ const OPTION_FIELDS = [
   'runStatuses',
   'environmentIds',
   'projectIds',
-  'ordered',
-  'rateLimit',
-  'deactivateOn410',
-  'signatureHeader',
-  'headers',
-  'signatureKey',
+  ...DELIVERY_FIELDS,
   'labels',
   'isFeedOnly',
   'active',
@@ -69,10 +75,41 @@ export function checkWebhook(values: WebhookValues): FieldProblems {
   return problems;
 }
 
-/** Returns the problems that prevent a test, which needs only some of the fields. */
-export function checkTestFields(values: WebhookValues): FieldProblems {
+/**
+ * Returns the problems that prevent a test, which needs only some of the fields.
+ * @param sendsStored whether the test sends the stored values of options
+ */
+export function checkTestFields(values: WebhookValues, sendsStored: boolean): FieldProblems {
   const { clientUrl, headers } = checkWebhook(values);
-  return { ...(clientUrl !== undefined && { clientUrl }), ...(headers !== undefined && { headers }) };
+  const [missing] = listMissingOptions(values, sendsStored);
+  return {
+    ...(clientUrl !== undefined && { clientUrl }),
+    ...(headers !== undefined && { headers }),
+    ...(missing !== undefined && { formatOptions: describeMissingOption(missing) }),
+  };
+}
+
+interface MissingOption {
+  label: string;
+  isStored: boolean;
+}
+
+/** Returns the required options of the format for which a test would send no value. */
+export function listMissingOptions(
+  { format, formatOptions, storedFormatOptions }: WebhookValues,
+  sendsStored: boolean,
+): MissingOption[] {
+  return Object.entries(formatByName(format)?.options ?? {}).flatMap(([name, { label, required }]) => {
+    const isStored = storedFormatOptions.includes(name);
+    const isSent = (formatOptions[name]?.trim() ?? '') !== '' || (isStored && sendsStored);
+    return required && !isSent ? [{ label, isStored }] : [];
+  });
+}
+
+export function describeMissingOption({ label, isStored }: MissingOption): string {
+  return isStored
+    ? `To test these changes, enter “${label}” again: stored values are sent only after the changes are saved.`
+    : `Enter “${label}”.`;
 }
 
 function checkUrl(text: string): string | null {
@@ -159,9 +196,15 @@ export function toFieldProblems(problems: Readonly<Record<string, string>>): Fie
     const [first = '', second = ''] = path.split('.');
     const field = FIELD_OF_API[`${first}.${second}`] ?? FIELD_OF_API[first];
     if (field === undefined || fieldProblems[field] !== undefined) continue;
-    // A path such as `headers.X-Gateway-Key` names the header.
-    const label = first === 'headers' && second !== '' ? path.slice('headers.'.length) : FIELD_LABELS[field];
+    const label = labelOfMember(first, path.slice(first.length + 1)) ?? FIELD_LABELS[field];
     fieldProblems[field] = `${label} ${message}${message.endsWith('.') ? '' : '.'}`;
   }
   return fieldProblems;
+}
+
+/** Returns the label of a member: `headers.X-Gateway-Key` is that header, `format_options.routing_key` has its label in the form. */
+function labelOfMember(field: string, member: string): string | undefined {
+  if (field === 'headers' && member !== '') return member;
+  if (field !== 'format_options') return undefined;
+  return FORMATS.find(({ options }) => options[member] !== undefined)?.options[member]?.label;
 }

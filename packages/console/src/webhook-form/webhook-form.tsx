@@ -1,7 +1,7 @@
 import { Anchor, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
 import { type FormErrors, type UseFormReturnType, useForm } from '@mantine/form';
 import type { EventType } from '@runhook/contract/event-types';
-import { useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { Link } from 'react-router';
 import { ApiError } from '../api/api-error.ts';
 import type { EndpointTest } from '../api/types.ts';
@@ -34,6 +34,8 @@ interface WebhookFormProps {
   webhookId: string | null;
   /** Sends a sample to the endpoint in the form. Rejects like `onSave`. */
   onTest: (values: WebhookValues, type: EventType) => Promise<EndpointTest>;
+  /** Whether a test of these values sends the stored values of headers and options. */
+  testSendsStored: (values: WebhookValues) => boolean;
   /** Additional note about a test; null if there is none. */
   testNote: (values: WebhookValues) => string | null;
   /** Saves the form. Rejects with an ApiError if the server rejects the values. Leaving the page after a save asks nothing. */
@@ -49,6 +51,7 @@ export function WebhookForm({
   cancelTo,
   webhookId,
   onTest,
+  testSendsStored,
   testNote,
   onSave,
 }: WebhookFormProps) {
@@ -56,17 +59,22 @@ export function WebhookForm({
   const [saveError, setSaveError] = useState<unknown>(null);
   const [shownType, setShownType] = useState(initial.eventTypes[0] ?? EVENT_TYPES_IN_ORDER[0]);
   const [isOptionsOpen, setOptionsOpen] = useState(false);
-  const [optionFocus, setOptionFocus] = useState<{ field: WebhookField } | null>(null);
+  const [focus, setFocus] = useState<{ field: WebhookField } | null>(null);
   const isSaved = useRef(false);
   const blocker = useLeaveGuard(() => !isSaved.current && form.isDirty());
+
+  // After rendering, because fields of an endpoint may be shown only because of their problem.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the form is a new object in each rendering
+  useEffect(() => {
+    if (focus !== null && !isOptionField(focus.field)) focusField(form, focus.field);
+  }, [focus]);
 
   function focusFirstInvalid(problems: FormErrors) {
     const first = FIELDS_IN_ORDER.find((field) => problems[field] !== undefined);
     if (first === undefined) return;
-    if (!isOptionField(first)) return focusField(form, first);
-    // Options are rendered once they are opened, and then take the focus.
-    setOptionsOpen(true);
-    setOptionFocus({ field: first });
+    // The options take the focus once they are rendered.
+    if (isOptionField(first)) setOptionsOpen(true);
+    setFocus({ field: first });
   }
 
   async function save(values: WebhookValues) {
@@ -77,7 +85,10 @@ export function WebhookForm({
     } catch (error) {
       isSaved.current = false;
       const fieldProblems = error instanceof ApiError ? toFieldProblems(error.fieldProblems) : {};
-      if (Object.keys(fieldProblems).length === 0) setSaveError(error);
+      // A feed has no field for its endpoint.
+      const isShown =
+        Object.keys(fieldProblems).length > 0 && !(values.isFeedOnly && fieldProblems.clientUrl);
+      if (!isShown) setSaveError(error);
       form.setErrors(fieldProblems);
       focusFirstInvalid(fieldProblems);
     }
@@ -85,7 +96,7 @@ export function WebhookForm({
 
   /** Sends a sample and returns its result; null if form or server find problems, shown next to their fields. */
   async function test(type: EventType): Promise<EndpointTest | null> {
-    const problems = checkTestFields(form.values);
+    const problems = checkTestFields(form.values, testSendsStored(form.values));
     const result = await (Object.keys(problems).length > 0
       ? problems
       : onTest(form.values, type).catch((error: unknown) => {
@@ -108,7 +119,7 @@ export function WebhookForm({
           form={form}
           isOpen={isOptionsOpen}
           onToggle={setOptionsOpen}
-          focus={optionFocus}
+          focus={focus}
         />
         {saveError !== null && <SaveProblem title={problemTitle} error={saveError} />}
         <Group gap="xs">

@@ -31,21 +31,39 @@ const NOUNS: Readonly<Record<RecoveryChoice, readonly [one: string, many: string
 export function describeCount(
   preview: Pick<RecoveryPreview, 'total_count' | 'count_limited' | 'counts' | 'since' | 'until'> | undefined,
   choice: RecoveryChoice,
+  resendsDelivered: boolean,
   problem: string | null,
 ): string {
-  if (problem !== null) return `What would be sent could not be counted. ${problem}`;
+  if (problem !== null)
+    return `What would be sent could not be counted, but it can be sent without the count. ${problem}`;
   if (preview === undefined) return 'Counting…';
   const { total_count: total, count_limited: isLimited, since, until } = preview;
   const [one, many] = NOUNS[choice];
-  if (total === 0 && !isLimited) return `No ${many} in this time range. There is nothing to send.`;
+  if (total === 0)
+    return isLimited
+      ? `No ${many} so far, but the count ended before the end of this time range. The recovery sends the others.`
+      : `No ${many} in this time range. There is nothing to send.`;
   const count = `${isLimited ? 'At least ' : ''}${total.toLocaleString()} ${total === 1 ? one : many}`;
   const range = since === null || until === null ? '' : ` of ${formatTime(since)} to ${formatTime(until)}`;
-  const parts = choice === 'all' ? listCounts(preview.counts) : '';
+  const { counts } = preview;
+  const sent = resendsDelivered ? counts : { ...counts, delivered: 0 };
+  const parts = choice === 'all' ? listCounts(sent) : '';
   return `${count}${range} will be sent${parts === '' ? '' : `: ${parts}`}.`;
 }
 
-function listCounts({ unsent, failed, cancelled }: RecoveryPreview['counts']): string {
-  return Object.entries({ 'never sent': unsent, failed, cancelled })
+/**
+ * Whether a recovery can be started: also if the count failed or ended early, because the recovery reads all of the range.
+ * @param preview undefined while it is being counted
+ */
+export function canStart(
+  preview: Pick<RecoveryPreview, 'total_count' | 'count_limited'> | undefined,
+  hasCountFailed: boolean,
+): boolean {
+  return hasCountFailed || (preview !== undefined && (preview.total_count > 0 || preview.count_limited));
+}
+
+function listCounts({ unsent, failed, cancelled, delivered }: RecoveryPreview['counts']): string {
+  return Object.entries({ 'never sent': unsent, failed, cancelled, 'already delivered': delivered })
     .filter(([, count]) => count > 0)
     .map(([label, count]) => `${count.toLocaleString()} ${label}`)
     .join(', ');

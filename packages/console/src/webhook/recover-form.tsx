@@ -1,4 +1,5 @@
 import { Button, Checkbox, Group, Radio, SimpleGrid, Skeleton, Stack, Text, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { describeProblem } from '../api/api-error.ts';
@@ -6,8 +7,17 @@ import { logKey, missedIntervalQuery, recoveryCountQuery, startRecovery } from '
 import type { WebhookKey } from '../api/subscriptions.ts';
 import type { Recovery } from '../api/types.ts';
 import { Problem } from '../components/page.tsx';
-import { describeCount, RECOVERY_CHOICES, type RecoveryChoice, toSelection } from './recover-choices.ts';
+import {
+  canStart,
+  describeCount,
+  RECOVERY_CHOICES,
+  type RecoveryChoice,
+  toSelection,
+} from './recover-choices.ts';
 import { findWindowProblem, initialWindow, toTimeWindow, type WindowInput } from './recover-wording.ts';
+
+/** Delay until a changed selection is counted: each count is a slow read, and an account has one slot for those. */
+const DEBOUNCE_MS = 600;
 
 interface RecoverFormProps {
   webhook: WebhookKey;
@@ -39,7 +49,12 @@ function WindowForm({
   const window = toTimeWindow({ from, to }, openedMs);
   const inputProblem = findWindowProblem({ from, to }, window);
   const body = { ...window, ...toSelection(choice, resendsDelivered) };
-  const count = useQuery({ ...recoveryCountQuery(webhook, body), enabled: inputProblem === null });
+  const [settled] = useDebouncedValue(JSON.stringify(body), DEBOUNCE_MS);
+  const isSettled = inputProblem === null && settled === JSON.stringify(body);
+  const count = useQuery({
+    ...recoveryCountQuery(webhook, JSON.parse(settled) as typeof body),
+    enabled: isSettled,
+  });
   const start = useMutation({
     mutationFn: () => startRecovery(webhook, body),
     onSuccess: (recovery) => {
@@ -47,11 +62,12 @@ function WindowForm({
       void client.invalidateQueries({ queryKey: logKey(webhook) });
     },
   });
-  const counted = inputProblem === null && !count.isPlaceholderData ? count.data : undefined;
-  const isEmpty = counted === undefined || counted.total_count === 0;
+  const counted = isSettled && !count.isPlaceholderData ? count.data : undefined;
+  const countError = isSettled && count.isError ? count.error : null;
+  const isStartable = inputProblem === null && canStart(counted, countError !== null);
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (!isEmpty) start.mutate();
+    if (isStartable) start.mutate();
   }
   return (
     <form onSubmit={submit} noValidate>
@@ -98,14 +114,19 @@ function WindowForm({
         )}
         <Text size="sm" role="status" fw={500}>
           {inputProblem === null &&
-            describeCount(counted, choice, count.isError ? describeProblem(count.error) : null)}
+            describeCount(
+              counted,
+              choice,
+              resendsDelivered,
+              countError === null ? null : describeProblem(countError),
+            )}
         </Text>
         {start.isError && <Problem title="The recovery was not started" error={start.error} />}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onCancel}>
             Cancel
           </Button>
-          <Button type="submit" loading={start.isPending} disabled={isEmpty}>
+          <Button type="submit" loading={start.isPending} disabled={!isStartable}>
             Send them
           </Button>
         </Group>

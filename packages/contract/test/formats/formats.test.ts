@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
-import { EVENT_TYPES, type JobRunEvent } from '@runhook/contract';
+import { EVENT_TYPES, type JobRunEvent, sampleEvent } from '@runhook/contract';
 import {
   FORMAT_NAMES,
   FORMATS,
@@ -168,5 +168,16 @@ describe('the alert of a job at PagerDuty', () => {
     expect(resolve.dedup_key).toBe(trigger.dedup_key);
     expect(render('job.run.errored', 'https://other.example').dedup_key).not.toBe(trigger.dedup_key);
     expect(render('job.run.errored', null).dedup_key).toBe('runhook/1/123');
+  });
+
+  test('is not that of a real job if the event is a sample', () => {
+    const identity = { accountId: 1, eventId: EVENTS['job.run.errored'].eventId, now: new Date() };
+    const event = sampleEvent('job.run.errored', identity);
+    const { dedup_key } = JSON.parse(
+      pagerduty.render({ ...CONTEXT, event, consoleUrl: null }).body as string,
+    ) as {
+      dedup_key: string;
+    };
+    expect(dedup_key).toBe('runhook/1/2147483647');
   });
 });
