@@ -99,7 +99,8 @@ export async function noteJobState(
 export function interpretResponse(
   format: Format | null,
   { response, error }: Pick<EgressResult, 'response' | 'error'>,
+  logged: { body: string } | null,
 ): Interpretation | null {
-  if (format === null || response === null || error !== null) return null;
-  return interpretTargetResponse(format, response);
+  if (format === null || response === null || logged === null || error !== null) return null;
+  return interpretTargetResponse(format, response, logged);
 }

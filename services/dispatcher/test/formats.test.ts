@@ -108,6 +108,18 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     },
   );
 
+  test('quotes the error text of a target without its invalid characters and the secrets that it echoes', async () => {
+    await subscribe('pagerduty', '/v2/enqueue', ({ headers }) => ({
+      status: 400,
+      body: `Invalid\0 ${ROUTING_KEY}, ${headers['webhook-signature']}`,
+    }));
+    await harness.startDispatcher();
+    const delivery = await deliver(event('job.run.errored'));
+    const message = 'PagerDuty responded with 400: Invalid\uFFFD ***, ***';
+    expect(delivery).toMatchObject({ status: 'failed', reason: expect.stringContaining(message) });
+    expect(await attemptsOf(harness.database, delivery.id)).toMatchObject([{ error_message: message }]);
+  });
+
   test.each([
     ['throttled', 'HTTP error 429'],
     ['cut_off', 'cut off'],

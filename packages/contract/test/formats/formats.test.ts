@@ -67,10 +67,21 @@ describe.each(FORMATS.map((format) => [format.name, format] as const))('the form
 
 function resultOf(format: Format, row: Format['responses'][number]): string {
   const { statusCode, body, isComplete = true } = row;
-  const interpretation = format.interpret({ statusCode, body, isComplete });
+  const interpretation = format.interpret({ statusCode, body, isComplete, loggedBody: body });
   if (interpretation !== null) return interpretation.result;
   return statusCode >= 200 && statusCode < 300 ? 'delivered' : 'retry';
 }
+
+test.each(FORMATS.map((format) => [format.name, format] as const))(
+  'a message of the format %s quotes the logged body only, and cuts no character of it',
+  (_name, format) => {
+    const loggedBody = `${'a'.repeat(199)}🚀${'b'.repeat(9)}`;
+    const response = { statusCode: 400, isComplete: true, body: 'the raw\0body', loggedBody };
+    const { message = '' } = format.interpret(response) ?? {};
+    expect(message).not.toContain('raw');
+    if (message !== '') expect(message).toContain(`${'a'.repeat(199)}🚀…`);
+  },
+);
 
 const REPEATED = (text: string) => text.repeat(Math.ceil(65_536 / text.length)).slice(0, 65_536);
 
