@@ -73,7 +73,9 @@ export async function attempt(
     );
     outcome = toLaneOutcome(result);
     await changeBlock(dispatcher, slot, target, result);
-    if (target.format !== null && outcome === 'succeeded') await noteJobState(dispatcher, delivery, target);
+    // Also after a costly success, which counts as failed for the limiter.
+    if (target.format !== null && result.outcome.kind === 'delivered')
+      await noteJobState(dispatcher, delivery, target);
     return result;
   } finally {
     limits.release(slot, outcome);
