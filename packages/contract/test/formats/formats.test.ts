@@ -100,6 +100,7 @@ describe.each([
   ['emoji at the other cut', `a${REPEATED('😀').slice(0, -2)}`],
   ['ampersands at the cut', REPEATED('&')],
   ['only spaces', '  '],
+  ['only characters that are removed', '\u200E\u0001\u2028\u202E'],
   ['nothing', ''],
 ] as const)('a text of an event with %s', (_description, text) => {
   const name = [...text].slice(0, 1_024).join('');

@@ -1,6 +1,6 @@
 import type { JobRunEvent } from '../../events.ts';
 import { reportedStatus } from '../../reported-status.ts';
-import { escapeAndTruncate, onLines, onOneLine } from '../escape.ts';
+import { escapeAndTruncate, onOneLine } from '../escape.ts';
 import type { Format, FormatInput, Interpretation, Rendering, TargetResponse } from '../format.ts';
 import { type Message, messageOf } from '../message.ts';
 import { interpretStatus, rejection } from '../responses.ts';
@@ -39,7 +39,7 @@ function dedupKeyOf({ event, consoleUrl }: FormatInput): string {
 }
 
 function triggerFields({ timestamp, data }: JobRunEvent, message: Message) {
-  const name = (text: string) => escapeAndTruncate(onOneLine(text), LIMITS.nameText);
+  const name = (text: string) => escapeAndTruncate(text, LIMITS.nameText);
   const { statusMessage, duration, runUrl } = message;
   const summary = `${name(message.jobName)} ${message.outcome} in ${name(message.environmentName)}`;
   const firstLine = statusMessage === null ? '' : `: ${onOneLine(statusMessage)}`;
@@ -61,9 +61,9 @@ function triggerFields({ timestamp, data }: JobRunEvent, message: Message) {
         status: message.status,
         ...(duration !== null && { duration }),
         ...(statusMessage !== null && {
-          message: escapeAndTruncate(onLines(statusMessage), LIMITS.messageText),
+          message: escapeAndTruncate(statusMessage, LIMITS.messageText),
         }),
-        reason: escapeAndTruncate(onLines(message.reason), LIMITS.messageText),
+        reason: escapeAndTruncate(message.reason, LIMITS.messageText),
         webhook: name(message.webhookName),
       },
     },
