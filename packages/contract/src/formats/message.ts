@@ -1,6 +1,6 @@
 import type { RunStatus } from '../event-types.ts';
 import type { JobRunEvent } from '../events.ts';
-import { reportedStatus, runEndOf } from '../reported-status.ts';
+import { notifiedStatus, runEndOf } from '../reported-status.ts';
 import { wellFormedText } from '../text.ts';
 import { onLines, onOneLine } from './escape.ts';
 import type { FormatInput } from './format.ts';
@@ -36,7 +36,7 @@ const OUTCOMES: Readonly<Record<RunStatus, string>> = {
 
 export function messageOf({ event, subscription, consoleUrl }: FormatInput): Message {
   const { data } = event;
-  const status = reportedStatus(event);
+  const status = notifiedStatus(event);
   const statusMessage = cleanText(data.runStatusMessage);
   return {
     jobName: orUnnamed(data.jobName, `Job ${data.jobId}`),
@@ -69,7 +69,7 @@ function orUnnamed(name: string, substitute: string): string {
 
 /** Whether another event has already reported the same status of the run. */
 function isSecondReport(event: JobRunEvent): boolean {
-  return event.eventType === 'job.run.completed' && reportedStatus(event) === 'Errored';
+  return event.eventType === 'job.run.completed' && notifiedStatus(event) === 'Errored';
 }
 
 export function runUrlOf({ accountId, data }: JobRunEvent, consoleUrl: string | null): string | null {

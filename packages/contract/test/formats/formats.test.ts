@@ -164,6 +164,25 @@ test('the options of a format are its own, complete and valid', () => {
   expect(fieldsOf(formatByName('slack') as Format, OPTIONS)).toEqual(['format_options.routing_key']);
 });
 
+test.each([
+  ['Error', 20, 'failed'],
+  ['Errored', 20, 'failed'],
+  ['Cancelled', 30, 'was cancelled'],
+  ['Fine', 10, 'succeeded'],
+  ['Success', 0, 'succeeded'],
+] as const)(
+  'a message of a completed run with status %s and code %d says that it %s',
+  (text, code, outcome) => {
+    const { data } = EVENTS['job.run.completed'];
+    const event = { ...EVENTS['job.run.completed'], data: { ...data, runStatus: text, runStatusCode: code } };
+    const render = (name: string) => formatByName(name)?.render({ event: event as JobRunEvent, ...CONTEXT });
+    expect(JSON.parse(render('slack')?.body ?? '').text).toContain(`${data.jobName} ${outcome}`);
+    const pagerduty = render('pagerduty');
+    if (code === 30) expect(pagerduty?.nothing).toContain('cancelled runs');
+    else expect(pagerduty?.body).toContain(outcome.startsWith('failed') ? '"trigger"' : '"resolve"');
+  },
+);
+
 describe('the alert of a job at PagerDuty', () => {
   const pagerduty = formatByName('pagerduty') as Format;
   const render = (type: 'job.run.errored' | 'job.run.completed', consoleUrl: string | null) =>

@@ -1,5 +1,5 @@
 import type { JobRunEvent } from '../../events.ts';
-import { reportedStatus } from '../../reported-status.ts';
+import { notifiedStatus } from '../../reported-status.ts';
 import { escapeAndTruncate, onOneLine } from '../escape.ts';
 import type { Format, FormatInput, Interpretation, Rendering, TargetResponse } from '../format.ts';
 import { type Message, messageOf } from '../message.ts';
@@ -10,14 +10,17 @@ const LIMITS = { bodyBytes: 512_000, dedupKey: 255, summary: 1_024, nameText: 50
 
 /** Errored runs open the alert of their job, and the next success resolves it. */
 function jobState(event: JobRunEvent): 'trigger' | 'resolve' | null {
-  const status = reportedStatus(event);
+  const status = notifiedStatus(event);
   if (status === 'Errored') return 'trigger';
   return status === 'Success' ? 'resolve' : null;
 }
 
 function render(input: FormatInput): Rendering {
   const action = jobState(input.event);
-  if (action === null) return { nothing: 'PagerDuty is not notified of runs that start.' };
+  if (action === null) {
+    const runs = input.event.eventType === 'job.run.started' ? 'runs that start' : 'cancelled runs';
+    return { nothing: `PagerDuty is not notified of ${runs}.` };
+  }
   const message = messageOf(input);
   const body = {
     routing_key: input.options.routing_key ?? '',
