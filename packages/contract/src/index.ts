@@ -92,7 +92,7 @@ export { IdSet } from './id-set.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
 export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
-export { reportedStatus } from './reported-status.ts';
+export { reportedStatus, runEndOf } from './reported-status.ts';
 export { JOB_RUN_REQUESTS, type RunRequest, runRequestJobId } from './run-requests.ts';
 export {
   isFinalRunStatus,

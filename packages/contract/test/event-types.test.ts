@@ -59,11 +59,12 @@ describe.each(EVENT_TYPES)('the event type %s', (eventType) => {
   });
 });
 
-test('an event whose runStatus is not one of its type describes a run in the first status of the type', () => {
-  const reported = (event: JobRunEvent, runStatus: string) =>
-    reportedStatus({ ...event, data: { ...event.data, runStatus } } as JobRunEvent);
+test('an event whose runStatus is not one of its type describes a run by its code, or in the first status of the type', () => {
+  const reported = (event: JobRunEvent, runStatus: string, runStatusCode = event.data.runStatusCode) =>
+    reportedStatus({ ...event, data: { ...event.data, runStatus, runStatusCode } } as JobRunEvent);
   expect(reported(EVENTS['job.run.completed'], 'Errored')).toBe('Errored');
-  expect(reported(EVENTS['job.run.completed'], 'Fine')).toBe('Success');
+  expect(reported(EVENTS['job.run.completed'], 'Fine', 0)).toBe('Success');
+  expect(reported(EVENTS['job.run.completed'], 'Error', 20)).toBe('Errored');
   expect(reported(EVENTS['job.run.errored'], 'Success')).toBe('Errored');
   expect(reported(EVENTS['job.run.started'], 'Canceled')).toBe('Running');
 });

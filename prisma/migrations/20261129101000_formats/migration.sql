@@ -6,18 +6,20 @@ ALTER TABLE "attempts" ADD COLUMN "format" TEXT;
 -- AlterTable
 ALTER TABLE "deliveries" ADD COLUMN "format" TEXT;
 
--- The state of a job that was last sent to a target which tracks jobs. Written after a delivered attempt of such a format.
+-- The last event of each state of a job that was sent to a target which tracks jobs. Written after a delivered attempt of
+-- such a format.
 -- CreateTable
 CREATE TABLE "job_alerts" (
     "subscription_id" TEXT NOT NULL,
     "job_id" BIGINT NOT NULL,
+    "target" TEXT NOT NULL,
     "state" TEXT NOT NULL,
     "run_id" BIGINT NOT NULL,
     "event_id" TEXT NOT NULL,
-    "event_timestamp" TEXT NOT NULL,
+    "run_ended_at" TIMESTAMPTZ(6) NOT NULL,
     "updated_at" TIMESTAMPTZ(6) NOT NULL DEFAULT CURRENT_TIMESTAMP,
 
-    CONSTRAINT "job_alerts_pkey" PRIMARY KEY ("subscription_id","job_id")
+    CONSTRAINT "job_alerts_pkey" PRIMARY KEY ("subscription_id","job_id","target","state")
 );
 
 -- Not expressible in Prisma's schema

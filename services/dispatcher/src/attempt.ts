@@ -73,7 +73,9 @@ export async function attempt(
     );
     outcome = toLaneOutcome(result);
     await changeBlock(dispatcher, slot, target, result);
-    if (target.format !== null && outcome === 'succeeded') await noteJobState(dispatcher, delivery, target);
+    // Also after a costly success, which counts as failed for the limiter.
+    if (target.format !== null && result.outcome.kind === 'delivered')
+      await noteJobState(dispatcher, delivery, target);
     return result;
   } finally {
     limits.release(slot, outcome);
@@ -147,12 +149,14 @@ async function send(
   metrics.inFlight.attempts += 1;
   const result = await egress.post({ accountId: event.accountId, url: target.clientUrl, headers, body });
   metrics.inFlight.attempts -= 1;
+  const response =
+    result.response && toLoggedResponse(result.response, { headers, customHeaders, hmacSecrets, options });
   const interpretation = await deactivateIfGone(
     dispatcher,
     delivery.subscriptionId,
     target,
     result,
-    interpretResponse(format, result),
+    interpretResponse(format, result, response),
   );
   const byStatus = toAttemptReport(result);
   const report = interpretation === null ? byStatus : toInterpretedReport(byStatus, interpretation);
@@ -161,10 +165,9 @@ async function send(
   if (number === 1 && !isLaneOnly(target)) measureFirstAttempt(metrics, event, sentAt);
   const progress = { cycle: delivery.cycle, attemptCount: number };
   const outcome = decideOutcome(report, progress, retryPolicy, Math.random(), interpretation);
-  const { response } = result;
   return {
     outcome,
-    retryAfterMs: retryAfterMs(report.httpStatusCode, response?.headers ?? {}, clock.nowMs()),
+    retryAfterMs: retryAfterMs(report.httpStatusCode, result.response?.headers ?? {}, clock.nowMs()),
     costly: result.costly,
     record: {
       deliveryId: delivery.id,
@@ -176,7 +179,7 @@ async function send(
       durationMs: result.durationMs,
       ...report,
       requestHeaders: maskHeaders(headers),
-      response: response && toLoggedResponse(response, { headers, customHeaders, hmacSecrets, options }),
+      response,
       timings: result.timings,
       ...(format !== null && { format: format.name }),
       status: outcome.kind === 'retry' ? 'pending' : outcome.kind,

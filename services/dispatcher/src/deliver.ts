@@ -5,7 +5,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import { reasonOfFormat } from './format.ts';
 import { wakeLane } from './lane.ts';
 import { LaneRate } from './lane-rate.ts';
-import { type Delivery, mustUseLane, nextStep, nextTrigger } from './policy/next-step.ts';
+import { type Delivery, mustUseLane, nextStep, skipsBlockedLane } from './policy/next-step.ts';
 import { attemptQueued } from './queued-attempt.ts';
 import { throwIfStopping } from './record/retry-while-unavailable.ts';
 import { releaseSuccessors } from './run-order.ts';
@@ -52,15 +52,14 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
     return { kind: 'done' };
   }
   throwIfStopping(stopping);
-  const isRedelivery = nextTrigger(delivery) === 'manual' && !delivery.isRecovered;
+  const ignoresBlock = skipsBlockedLane(delivery, step.target);
   const lane = laneOf(dispatcher, delivery, step.target);
-  // In its lane, a redelivery would wait for the end of the block.
-  const skipsLane = isRedelivery && lane.blockedMs > 0;
+  const skipsLane = ignoresBlock && lane.blockedMs > 0;
   if (!skipsLane && mustUseLane(delivery, step.target)) {
     limits.update(lane);
     return await deferToLane(dispatcher, delivery);
   }
-  const result = await attemptNow(dispatcher, delivery, step.target, isRedelivery);
+  const result = await attemptNow(dispatcher, delivery, step.target, ignoresBlock);
   if (result === null) {
     if (skipsLane) return { kind: 'reschedule', delayMs: REDELIVERY_GAP_MS };
     metrics.retriesDeferred.inc();

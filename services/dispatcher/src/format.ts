@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   type Format,
   formatByName,
@@ -5,11 +6,13 @@ import {
   interpretTargetResponse,
   type JobRunEvent,
   type Rendering,
+  runEndOf,
 } from '@runhook/contract';
 import type { EgressResult } from '@runhook/egress';
 import type { AttemptableDelivery } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { supersededReason } from './policy/job-alerts.ts';
+import type { JobKey } from './record/job-alerts.ts';
 import type { Target } from './target.ts';
 
 /** Fields of a target that determine the body and the meaning of responses. */
@@ -58,10 +61,10 @@ export async function reasonNotToSend(
   const reason = reasonOfFormat(dispatcher, delivery, target);
   if (reason !== null) return reason;
   const { event, subscriptionId } = delivery;
-  const state = formatByName(target.format)?.jobState?.(event) ?? null;
-  if (state === null) return null;
-  const last = await dispatcher.record.loadJobAlert({ subscriptionId, jobId: event.data.jobId });
-  return supersededReason(event, state, last);
+  const report = jobReportOf(event, formatByName(target.format));
+  if (report === null) return null;
+  const delivered = await dispatcher.record.loadJobAlerts(jobKeyOf(event, subscriptionId, target));
+  return supersededReason(event, report.state, report.runEndedAtMs, delivered);
 }
 
 /**
@@ -83,23 +86,42 @@ export async function noteJobState(
   { event, subscriptionId }: { event: JobRunEvent; subscriptionId: string },
   target: Target,
 ): Promise<void> {
-  const state = formatOf(target)?.jobState?.(event) ?? null;
-  if (state === null) return;
-  const { eventId, timestamp: eventTimestamp, data } = event;
-  const { jobId, runId } = data;
+  const report = jobReportOf(event, formatOf(target));
+  if (report === null) return;
+  const { eventId, data } = event;
   try {
-    await record.storeJobAlert({ subscriptionId, jobId }, { state, runId, eventId, eventTimestamp });
+    const job = jobKeyOf(event, subscriptionId, target);
+    await record.storeJobAlert(job, { ...report, runId: data.runId, eventId });
   } catch (err) {
     // The attempt is recorded nevertheless; without this row, a late retry of an older event is not recognised.
     logger.warn({ err, subscriptionId, eventId }, 'the state of a job at its target was not recorded');
   }
 }
 
+/** Returns the state of the job that the event reports to a target that tracks jobs; null if it reports none. */
+function jobReportOf(event: JobRunEvent, format: Format | null) {
+  const state = format?.jobState?.(event) ?? null;
+  const end = runEndOf(event);
+  return state === null || end === null ? null : { state, runEndedAtMs: Date.parse(end) };
+}
+
+/**
+ * A user who corrects the URL or the options names another target, which has received nothing. So does a rotation of the
+ * encryption key, after which one event may be repeated.
+ */
+function jobKeyOf({ data }: JobRunEvent, subscriptionId: string, target: Target): JobKey {
+  const { format, clientUrl, formatOptionsCiphertext } = target;
+  const identity = JSON.stringify([format, clientUrl, formatOptionsCiphertext]);
+  const digest = createHash('sha256').update(identity).digest('base64url');
+  return { subscriptionId, jobId: data.jobId, target: digest };
+}
+
 /** Returns the meaning of a response for the format; null without a format or a response, and if the status decides. */
 export function interpretResponse(
   format: Format | null,
   { response, error }: Pick<EgressResult, 'response' | 'error'>,
+  logged: { body: string } | null,
 ): Interpretation | null {
-  if (format === null || response === null || error !== null) return null;
-  return interpretTargetResponse(format, response);
+  if (format === null || response === null || logged === null || error !== null) return null;
+  return interpretTargetResponse(format, response, logged);
 }

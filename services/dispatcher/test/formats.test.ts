@@ -108,6 +108,18 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     },
   );
 
+  test('quotes the error text of a target without its invalid characters and the secrets that it echoes', async () => {
+    await subscribe('pagerduty', '/v2/enqueue', ({ headers }) => ({
+      status: 400,
+      body: `Invalid\0 ${ROUTING_KEY}, ${headers['webhook-signature']}`,
+    }));
+    await harness.startDispatcher();
+    const delivery = await deliver(event('job.run.errored'));
+    const message = 'PagerDuty responded with 400: Invalid\uFFFD ***, ***';
+    expect(delivery).toMatchObject({ status: 'failed', reason: expect.stringContaining(message) });
+    expect(await attemptsOf(harness.database, delivery.id)).toMatchObject([{ error_message: message }]);
+  });
+
   test.each([
     ['throttled', 'HTTP error 429'],
     ['cut_off', 'cut off'],
@@ -157,8 +169,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
   test('a trigger that is older than a delivered resolve of its job is not sent', async () => {
     const { id } = await subscribe('pagerduty', '/v2/enqueue', pagerDutyTarget);
     const trigger = event('job.run.errored');
-    const timestamp = `${new Date(Date.now() + 1_000).toISOString().slice(0, -1)}000000Z`;
-    const resolve = { ...event('job.run.completed', 7_002), timestamp };
+    const resolve = event('job.run.completed', 7_002);
     // The trigger fails until the resolve of a later run has arrived.
     harness.receiver.respondWith(async (request, index) => {
       if (index === 0) await harness.publisher.publish(resolve);
@@ -169,10 +180,25 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     const cancelled = await deliver(trigger);
     expect(await ended(resolve)).toMatchObject({ status: 'delivered', attempt_count: 1 });
     expect(cancelled.status).toBe('cancelled');
-    expect(cancelled.reason).toContain('a later event of the job');
+    expect(cancelled.reason).toContain('run 7002 of the job, which ended later');
     expect(harness.receiver.requests.at(-1)?.body.toString()).toContain('"resolve"');
     const alert = await harness.database.prisma.jobAlert.findFirstOrThrow({ where: { subscriptionId: id } });
     expect(alert).toMatchObject({ state: 'resolve', eventId: resolve.eventId });
+  });
+
+  test('a time in the future hides no later failure, and another target is notified of a reported run', async () => {
+    const { id } = await subscribe('pagerduty', '/v2/enqueue', pagerDutyTarget);
+    await harness.startDispatcher();
+    const endedAt = (type: EventType, runId: number, data: object) => {
+      const example = event(type, runId);
+      return { ...example, data: { ...example.data, ...data } } as JobRunEvent;
+    };
+    await deliver(endedAt('job.run.completed', 7_002, { runFinishedAt: '2099-01-01T00:00:00Z' }));
+    const failed = await deliver(endedAt('job.run.errored', 7_003, { runErroredAt: '2098-01-01T00:00:00Z' }));
+    expect(failed.status).toBe('delivered');
+    await setFormat(id, 'pagerduty');
+    const data = { runStatus: 'Errored', runStatusCode: 20, runFinishedAt: '2098-01-01T00:00:09Z' };
+    expect(await deliver(endedAt('job.run.completed', 7_003, data))).toMatchObject({ status: 'delivered' });
   });
 
   test('a webhook with a format of a later release waits, and other webhooks get the event', async () => {

@@ -25,6 +25,8 @@ export interface TargetResponse {
   body: string;
   /** Whether `body` is the complete body. */
   isComplete: boolean;
+  /** The beginning of the body as the log stores it: well-formed, with echoed secrets masked. For messages. */
+  loggedBody: string;
 }
 
 /**

@@ -1,10 +1,14 @@
-import { EVENT_TYPE_TABLE, type RunStatus } from '../event-types.ts';
+import type { RunStatus } from '../event-types.ts';
 import type { JobRunEvent } from '../events.ts';
-import { reportedStatus } from '../reported-status.ts';
+import { notifiedStatus, runEndOf } from '../reported-status.ts';
 import { wellFormedText } from '../text.ts';
+import { onLines, onOneLine } from './escape.ts';
 import type { FormatInput } from './format.ts';
 
-/** Statements of the messages of all targets. Texts are well-formed and neither escaped nor truncated. */
+/**
+ * Statements of the messages of all targets. Texts are well-formed, names are on one line, and both are without characters
+ * that change the text around them. They are neither escaped nor truncated.
+ */
 export interface Message {
   jobName: string;
   environmentName: string;
@@ -32,8 +36,8 @@ const OUTCOMES: Readonly<Record<RunStatus, string>> = {
 
 export function messageOf({ event, subscription, consoleUrl }: FormatInput): Message {
   const { data } = event;
-  const status = reportedStatus(event);
-  const statusMessage = wellFormedText(data.runStatusMessage).trim();
+  const status = notifiedStatus(event);
+  const statusMessage = cleanText(data.runStatusMessage);
   return {
     jobName: orUnnamed(data.jobName, `Job ${data.jobId}`),
     environmentName: orUnnamed(data.environmentName, data.environmentId),
@@ -43,21 +47,29 @@ export function messageOf({ event, subscription, consoleUrl }: FormatInput): Mes
     outcome: isSecondReport(event) ? `${OUTCOMES[status]}, its artifacts are available` : OUTCOMES[status],
     duration: durationOf(event),
     statusMessage: statusMessage === '' || statusMessage === 'None' ? null : statusMessage,
-    reason: wellFormedText(data.runReason).trim(),
-    webhookName: wellFormedText(subscription.name),
+    reason: cleanText(data.runReason),
+    webhookName: cleanName(subscription.name),
     runUrl: runUrlOf(event, consoleUrl),
   };
 }
 
-/** Targets reject empty texts. */
-function orUnnamed(text: string, substitute: string): string {
-  const trimmed = wellFormedText(text).trim();
-  return trimmed === '' ? substitute : trimmed;
+function cleanName(name: string): string {
+  return onOneLine(wellFormedText(name)).trim();
+}
+
+function cleanText(text: string): string {
+  return onLines(wellFormedText(text)).trim();
+}
+
+/** Targets reject empty texts, and a name may consist of characters that are removed. */
+function orUnnamed(name: string, substitute: string): string {
+  const cleaned = cleanName(name);
+  return cleaned === '' ? substitute : cleaned;
 }
 
 /** Whether another event has already reported the same status of the run. */
 function isSecondReport(event: JobRunEvent): boolean {
-  return event.eventType === 'job.run.completed' && reportedStatus(event) === 'Errored';
+  return event.eventType === 'job.run.completed' && notifiedStatus(event) === 'Errored';
 }
 
 export function runUrlOf({ accountId, data }: JobRunEvent, consoleUrl: string | null): string | null {
@@ -65,14 +77,8 @@ export function runUrlOf({ accountId, data }: JobRunEvent, consoleUrl: string | 
   return `${consoleUrl.replace(/\/+$/, '')}/accounts/${accountId}/runs/${data.runId}/`;
 }
 
-/** Returns the time at which the run ended, as reported; null for a run that has not. */
-function endOf({ eventType, data }: JobRunEvent): string | null {
-  const { time } = EVENT_TYPE_TABLE[eventType];
-  return time === null ? null : ((data as unknown as Record<string, string>)[time] ?? null);
-}
-
 function durationOf(event: JobRunEvent): string | null {
-  const end = endOf(event);
+  const end = runEndOf(event);
   const seconds = end === null ? Number.NaN : (Date.parse(end) - Date.parse(event.data.runStartedAt)) / 1000;
   return seconds >= 0 ? formatDuration(Math.floor(seconds)) : null;
 }

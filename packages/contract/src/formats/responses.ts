@@ -1,3 +1,4 @@
+import { truncateWithEllipsis } from '../text.ts';
 import type { Interpretation, TargetResponse } from './format.ts';
 
 /** Statuses of failures that pass without a change by the user: timeout, too early, rate limit, failure of the target. */
@@ -8,9 +9,8 @@ export function isTransient(statusCode: number): boolean {
 const EXCERPT_CHARACTERS_MAX = 200;
 
 /** Returns the beginning of a response's body on one line, for a message. */
-export function excerpt({ body }: TargetResponse): string {
-  const line = body.trim().replace(/\s+/g, ' ');
-  return line.length > EXCERPT_CHARACTERS_MAX ? `${line.slice(0, EXCERPT_CHARACTERS_MAX)}…` : line;
+export function excerpt({ loggedBody }: TargetResponse): string {
+  return truncateWithEllipsis(loggedBody.trim().replace(/\s+/g, ' '), EXCERPT_CHARACTERS_MAX);
 }
 
 /** Returns a sentence with the status and the beginning of the body. */

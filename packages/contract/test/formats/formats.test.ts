@@ -67,10 +67,21 @@ describe.each(FORMATS.map((format) => [format.name, format] as const))('the form
 
 function resultOf(format: Format, row: Format['responses'][number]): string {
   const { statusCode, body, isComplete = true } = row;
-  const interpretation = format.interpret({ statusCode, body, isComplete });
+  const interpretation = format.interpret({ statusCode, body, isComplete, loggedBody: body });
   if (interpretation !== null) return interpretation.result;
   return statusCode >= 200 && statusCode < 300 ? 'delivered' : 'retry';
 }
+
+test.each(FORMATS.map((format) => [format.name, format] as const))(
+  'a message of the format %s quotes the logged body only, and cuts no character of it',
+  (_name, format) => {
+    const loggedBody = `${'a'.repeat(199)}🚀${'b'.repeat(9)}`;
+    const response = { statusCode: 400, isComplete: true, body: 'the raw\0body', loggedBody };
+    const { message = '' } = format.interpret(response) ?? {};
+    expect(message).not.toContain('raw');
+    if (message !== '') expect(message).toContain(`${'a'.repeat(199)}🚀…`);
+  },
+);
 
 const REPEATED = (text: string) => text.repeat(Math.ceil(65_536 / text.length)).slice(0, 65_536);
 
@@ -89,6 +100,7 @@ describe.each([
   ['emoji at the other cut', `a${REPEATED('😀').slice(0, -2)}`],
   ['ampersands at the cut', REPEATED('&')],
   ['only spaces', '  '],
+  ['only characters that are removed', '\u200E\u0001\u2028\u202E'],
   ['nothing', ''],
 ] as const)('a text of an event with %s', (_description, text) => {
   const name = [...text].slice(0, 1_024).join('');
@@ -151,6 +163,25 @@ test('the options of a format are its own, complete and valid', () => {
   expect(fieldsOf(pagerduty, { ...OPTIONS, toString: 'x' })).toEqual(['format_options.toString']);
   expect(fieldsOf(formatByName('slack') as Format, OPTIONS)).toEqual(['format_options.routing_key']);
 });
+
+test.each([
+  ['Error', 20, 'failed'],
+  ['Errored', 20, 'failed'],
+  ['Cancelled', 30, 'was cancelled'],
+  ['Fine', 10, 'succeeded'],
+  ['Success', 0, 'succeeded'],
+] as const)(
+  'a message of a completed run with status %s and code %d says that it %s',
+  (text, code, outcome) => {
+    const { data } = EVENTS['job.run.completed'];
+    const event = { ...EVENTS['job.run.completed'], data: { ...data, runStatus: text, runStatusCode: code } };
+    const render = (name: string) => formatByName(name)?.render({ event: event as JobRunEvent, ...CONTEXT });
+    expect(JSON.parse(render('slack')?.body ?? '').text).toContain(`${data.jobName} ${outcome}`);
+    const pagerduty = render('pagerduty');
+    if (code === 30) expect(pagerduty?.nothing).toContain('cancelled runs');
+    else expect(pagerduty?.body).toContain(outcome.startsWith('failed') ? '"trigger"' : '"resolve"');
+  },
+);
 
 describe('the alert of a job at PagerDuty', () => {
   const pagerduty = formatByName('pagerduty') as Format;

@@ -42,6 +42,7 @@ const CHANGED_COLUMNS_OF_DELIVERIES = [
   'duration_ms',
   'error_code',
   'first_byte_ms',
+  'format',
   'http_status_code',
   'next_attempt_at',
   'out_of_order',

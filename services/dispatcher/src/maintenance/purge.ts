@@ -100,8 +100,8 @@ const DELETE_QUARANTINED = {
 const DELETE_JOB_ALERTS = {
   name: 'delete-old-job-alerts',
   text: `
-    DELETE FROM job_alerts WHERE (subscription_id, job_id) IN (
-      SELECT subscription_id, job_id FROM job_alerts WHERE updated_at < now() - $1::int * interval '1 day'
+    DELETE FROM job_alerts WHERE (subscription_id, job_id, target, state) IN (
+      SELECT subscription_id, job_id, target, state FROM job_alerts WHERE updated_at < now() - $1::int * interval '1 day'
       LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING job_id`,
 };

@@ -199,6 +199,7 @@ const ATTEMPT_COLUMNS = [
   'tls_ms',
   'first_byte_ms',
   'total_ms',
+  'format',
 ];
 const movedColumn = (column: string) =>
   column === 'response_truncated' ? 'coalesce(response_truncated, false)' : column;

@@ -139,6 +139,17 @@ export function mustUseLane({ trigger }: Pick<Delivery, 'trigger'>, target: Lane
   return target.rateLimit !== null || needsLane(target.format) || (target.ordered && trigger === 'automatic');
 }
 
+/**
+ * Whether the delivery is attempted at once while its subscription is blocked, instead of waiting in the lane for the end
+ * of the block: a redelivery, unless it might overtake another event of its job.
+ */
+export function skipsBlockedLane(
+  delivery: Pick<Delivery, 'trigger' | 'cycle' | 'attemptCount' | 'isRecovered'>,
+  { format }: Pick<Target, 'format'>,
+): boolean {
+  return nextTrigger(delivery) === 'manual' && !delivery.isRecovered && !needsLane(format);
+}
+
 /** Returns the reason why nothing may be sent to the target, null when it may. A null target is a deleted subscription. */
 export function undeliverableReason(
   target: Pick<Target, 'active' | 'clientUrl' | 'deleted' | 'plan' | 'deployment'> | null,

@@ -33,7 +33,7 @@ import {
 } from './deliveries.ts';
 import { type EventState, loadEventStates, loadEvents, type PlannedEvent } from './event-states.ts';
 import { deactivateGone, type GoneEndpoint } from './gone-endpoints.ts';
-import { type JobKey, loadJobAlert, storeJobAlert } from './job-alerts.ts';
+import { type JobKey, loadJobAlerts, storeJobAlert } from './job-alerts.ts';
 import type { Quarantine } from './quarantine.ts';
 import { type Draw, drawTokens, type RateUse, settleTokens } from './rate-buckets.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
@@ -231,8 +231,8 @@ export class DispatchRecord {
     }
   }
 
-  loadJobAlert(job: JobKey): Promise<JobAlert | null> {
-    return this.#runSingle((pool) => loadJobAlert(pool, job));
+  loadJobAlerts(job: JobKey): Promise<JobAlert[]> {
+    return this.#runSingle((pool) => loadJobAlerts(pool, job));
   }
 
   storeJobAlert(job: JobKey, alert: JobAlert): Promise<void> {

@@ -179,8 +179,8 @@ test('a stop of the dispatcher ends a pass of the purge after the current batch'
 
 test('states of jobs at targets are deleted with the log', async () => {
   await database.pool.query(
-    `INSERT INTO job_alerts (subscription_id, job_id, state, run_id, event_id, event_timestamp, updated_at)
-     SELECT 'wsu_1', n, 'resolve', n, 'wev_1', '', now() - n * interval '1 day' FROM unnest('{1,29,31,32}'::int[]) AS n`,
+    `INSERT INTO job_alerts (subscription_id, job_id, target, state, run_id, event_id, run_ended_at, updated_at)
+     SELECT 'wsu_1', n, 't', 'resolve', n, 'wev_1', now(), now() - n * interval '1 day' FROM unnest('{1,29,31,32}'::int[]) AS n`,
   );
   expect(await run({ batchSize: 1 })).toMatchObject({ jobAlerts: 2 });
   expect(await run()).toMatchObject({ jobAlerts: 0 });

@@ -57,6 +57,7 @@ describe.each(oneQueueBackend())('a recovery of events, on $name', (backend) => 
     await query(
       `UPDATE deliveries SET status = $2, attempt_count = $3, next_attempt_at = NULL,
          completed_at = now() - interval '1 hour', http_status_code = 200, duration_ms = 5,
+         format = CASE $2 WHEN 'delivered' THEN 'slack' END,
          started_at = CASE $2 WHEN 'delivered' THEN now() END,
          request_headers = CASE $2 WHEN 'delivered' THEN '{}'::json END
        WHERE id = $1`,
@@ -148,7 +149,12 @@ describe.each(oneQueueBackend())('a recovery of events, on $name', (backend) => 
     expect(rows.get(delivered)).toMatchObject({ status: 'delivered' });
     await begin('all', true);
     expect(await runPass()).toMatchObject({ queuedDeliveries: 1 });
-    expect((await rowsOf()).get(delivered)).toMatchObject({ status: 'pending', cycle: 1, started_at: null });
+    expect((await rowsOf()).get(delivered)).toMatchObject({
+      status: 'pending',
+      cycle: 1,
+      started_at: null,
+      format: null,
+    });
     expect(await attemptsOf(harness.database, delivered)).toMatchObject([
       { number: 1, trigger: 'automatic', http_status_code: 200, duration_ms: 5 },
     ]);

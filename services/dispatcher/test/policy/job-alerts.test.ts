@@ -1,25 +1,32 @@
 import { expect, test } from '@jest/globals';
-import type { JobRunEvent } from '@runhook/contract';
 import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
-import { supersededReason } from '../../src/policy/job-alerts.ts';
+import { type JobAlert, supersededReason } from '../../src/policy/job-alerts.ts';
 
-const at = (second: number) => `2026-01-31T19:31:${String(second).padStart(2, '0')}.000000000Z`;
-
-const trigger: JobRunEvent = { ...exampleEvent('job.run.errored', EXAMPLE_JOB, 1), timestamp: at(20) };
-const last = (state: string, runId: string, second: number) => ({
-  ...{ state, runId, eventId: 'wev_other', eventTimestamp: at(second) },
+/** The second event of a failed run, which ended at second 20. */
+const trigger = exampleEvent('job.run.completed', EXAMPLE_JOB, 1);
+const alert = (state: string, runId: string, second: number): JobAlert => ({
+  ...{ state, runId, eventId: `wev_${runId}`, runEndedAtMs: second * 1_000 },
 });
 
+const LATER = /an event of run 2 of the job, which ended later/;
+const REPEATED = /Another event of run 1/;
+
 test.each([
-  ['nothing was delivered', null, null],
-  ['it was delivered before', { ...last('resolve', '2', 30), eventId: trigger.eventId }, null],
-  ['an earlier event of the job was delivered', last('resolve', '2', 10), null],
-  ['an earlier run has failed as well', last('trigger', '2', 10), null],
-  ['a later run has failed as well', last('trigger', '2', 30), null],
-  ['a later run has succeeded', last('resolve', '2', 30), /a later event of the job, of run 2/],
-  ['another event of its run has reported the failure', last('trigger', '1', 30), /Another event of run 1/],
-])('an event for a target that tracks jobs, if %s', (_case, alert, reason) => {
-  const actual = supersededReason(trigger, 'trigger', alert);
+  ['nothing was delivered', [], null],
+  ['it was delivered before', [{ ...alert('trigger', '1', 20), eventId: trigger.eventId }], null],
+  ['an earlier run has succeeded', [alert('resolve', '2', 10)], null],
+  ['an earlier run has failed as well', [alert('trigger', '2', 10)], null],
+  ['a later run has failed as well', [alert('trigger', '2', 30)], null],
+  ['a later run has succeeded', [alert('resolve', '2', 30)], LATER],
+  [
+    'a later run has succeeded, and another has failed',
+    [alert('trigger', '3', 40), alert('resolve', '2', 30)],
+    LATER,
+  ],
+  ['another event of its run has reported the failure', [alert('trigger', '1', 20)], REPEATED],
+  ['that was before another run succeeded', [alert('resolve', '2', 10), alert('trigger', '1', 20)], REPEATED],
+])('an event for a target that tracks jobs, if %s', (_case, delivered, reason) => {
+  const actual = supersededReason(trigger, 'trigger', 20_000, delivered);
   if (reason === null) expect(actual).toBeNull();
   else expect(actual).toMatch(reason);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { type Delivery, mustUseLane, nextStep } from '../../src/policy/next-step.ts';
+import { type Delivery, mustUseLane, nextStep, skipsBlockedLane } from '../../src/policy/next-step.ts';
 import type { Target } from '../../src/target.ts';
 
 const target: Target = {
@@ -84,4 +84,16 @@ test.each([
   ['a redelivery of a rate-limited webhook', 'manual', { rateLimit: 5 }, true],
 ] as const)('the lane makes the attempts of %s: %s, %o, %s', (_name, trigger, options, expected) => {
   expect(mustUseLane({ trigger }, { ...target, ...options })).toBe(expected);
+});
+
+test.each([
+  ['a redelivery', { trigger: 'manual' }, null, true],
+  ['its retries', { trigger: 'manual', attemptCount: 2 }, null, false],
+  ['a retry', { trigger: 'automatic' }, null, false],
+  ['a recovery', { trigger: 'manual', isRecovered: true }, null, false],
+  ['a redelivery to Slack', { trigger: 'manual' }, 'slack', true],
+  ['a redelivery to PagerDuty', { trigger: 'manual' }, 'pagerduty', false],
+] as const)('%s does not wait for the end of a block: %o, %s, %s', (_name, fields, format, expected) => {
+  const redelivery = { cycle: 1, attemptCount: 1, isRecovered: false, ...fields };
+  expect(skipsBlockedLane(redelivery, { format })).toBe(expected);
 });

@@ -92,6 +92,7 @@ const ATTEMPT_COLUMNS = [
   'tls_ms',
   'first_byte_ms',
   'total_ms',
+  'format',
 ];
 
 /** A separate statement: a log distributed over servers cannot lock rows and read a local table in one query. */

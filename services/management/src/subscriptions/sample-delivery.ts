@@ -3,7 +3,6 @@ import {
   type Format,
   interpretTargetResponse,
   type JobRunEvent,
-  type LoggedRequest,
   MASK,
   maskHeaders,
   NOT_ACCEPTED,
@@ -107,17 +106,21 @@ export async function sendSample(
       'endpoint test blocked',
     );
   }
-  const verification = verificationOf(result, format);
-  const loggedBody = maskOptions(body, options);
-  const request = { url, headers, customHeaders, hmacSecrets, options, body: loggedBody };
-  return { ...verification, exchange: exchangeOf(result, request, verification) };
+  const request = { headers, customHeaders, hmacSecrets, options };
+  const logged = result.response && toLoggedResponse(result.response, request);
+  const verification = verificationOf(result, logged, format);
+  const loggedRequest = { url, headers, body: maskOptions(body, options) };
+  return { ...verification, exchange: exchangeOf(result, loggedRequest, logged, verification) };
 }
+
+type LoggedResponse = ReturnType<typeof toLoggedResponse>;
 
 function verificationOf(
   { response, error }: Pick<EgressResult, 'response' | 'error'>,
+  logged: LoggedResponse | null,
   format: Format | null,
 ): Required<Omit<Verification, 'exchange'>> {
-  if (error || !response) {
+  if (error || !response || !logged) {
     return {
       verification_error: error?.message ?? 'The endpoint did not respond.',
       verification_status_code: error?.code === 'timeout' ? '504' : '502',
@@ -125,7 +128,7 @@ function verificationOf(
     };
   }
   const { statusCode } = response;
-  const interpretation = format === null ? null : interpretTargetResponse(format, response);
+  const interpretation = format === null ? null : interpretTargetResponse(format, response, logged);
   const is2xx = statusCode >= 200 && statusCode < 300;
   const isDelivered = interpretation === null ? is2xx : interpretation.result === 'delivered';
   return {
@@ -146,12 +149,12 @@ function maskOptions(body: string, options: Readonly<Record<string, string>>): s
 }
 
 function exchangeOf(
-  { startedAt, durationMs, response, timings }: EgressResult,
-  request: LoggedRequest & { url: string; headers: Record<string, string>; body: string },
+  { startedAt, durationMs, timings }: EgressResult,
+  request: { url: string; headers: Record<string, string>; body: string },
+  response: LoggedResponse | null,
   verification: Required<Omit<Verification, 'exchange'>>,
 ): TestExchange {
   const { verification_error: message, verification_error_code: code } = verification;
-  const loggedResponse = response && toLoggedResponse(response, request);
   // Duration and phases would show how long the lookup of a blocked name took.
   const wasBlocked = code === NO_ADDRESS;
   return {
@@ -163,9 +166,9 @@ function exchangeOf(
     error: code === null ? null : { code, message: message ?? '' },
     request_headers: maskHeaders(request.headers),
     request_body: request.body,
-    response_headers: loggedResponse?.headers ?? null,
-    response_body: loggedResponse?.body ?? null,
-    response_truncated: loggedResponse?.truncated ?? false,
+    response_headers: response?.headers ?? null,
+    response_body: response?.body ?? null,
+    response_truncated: response?.truncated ?? false,
     timings:
       timings === null || wasBlocked
         ? null

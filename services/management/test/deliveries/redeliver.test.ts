@@ -88,7 +88,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     const { id } = await insert({ status: 'delivered', attemptCount: 1, httpStatusCode: 204 });
     await harness.database.pool.query(
       `UPDATE deliveries SET duration_ms = 12, started_at = '2026-11-20T10:00:00.123456Z', total_ms = 11,
-         request_headers = '{"user-agent": "Runhook/9.9.9", "authorization": "***"}', response_headers = '{"x-of": "it"}', response_body = 'ok',
+         request_headers = '{"user-agent": "Runhook/9.9.9", "authorization": "***"}', response_headers = '{"x-of": "it"}', response_body = 'ok', format = 'slack',
          response_truncated = false
        WHERE id = $1`,
       [id],
@@ -100,6 +100,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
       {
         number: 1,
         trigger: 'automatic',
+        format: 'slack',
         started_at: '1795168800123456',
         duration_ms: 12,
         http_status_code: '204',
@@ -113,7 +114,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     ]);
     expect((await redeliver(id)).status).toBe(202);
     expect(await attempts()).toEqual(deliveryBefore);
-    expect(await rowOf(id)).toMatchObject({ started_at: null, request_headers: null, response_body: null });
+    expect(await rowOf(id)).toMatchObject({ started_at: null, request_headers: null, format: null });
     expect(await harness.database.prisma.attempt.count({ where: { deliveryId: id } })).toBe(1);
   });
 

@@ -103,6 +103,21 @@ describe('a test of a stored webhook', () => {
     for (const { body } of await receiver.waitFor(2)) expect(body.toString()).toContain(ROUTING_KEY);
   });
 
+  test('masks echoed secrets in the error message', async () => {
+    receiver.respondWith(({ headers }) => ({
+      status: 400,
+      body: `Invalid ${ROUTING_KEY} of ${headers['x-gate']}: ${headers.authorization}`,
+    }));
+    const { id } = await newSubscription({
+      format: 'pagerduty',
+      format_options: { routing_key: ROUTING_KEY },
+      headers: { 'X-Gate': 't0ken-t0ken' },
+    });
+    const { data } = (await testStored(id, { event_type: 'job.run.errored' })).json;
+    const message = 'PagerDuty responded with 400: Invalid *** of ***: ***';
+    expect(data).toMatchObject({ verification_error: message, exchange: { error: { message } } });
+  });
+
   test('rejects invalid options, unknown events, and events for which the format sends nothing', async () => {
     const { id } = await newSubscription({});
     const pagerduty = { format: 'pagerduty', format_options: { routing_key: ROUTING_KEY } };

@@ -1,5 +1,5 @@
 import { EVENT_TYPES } from '../../event-types.ts';
-import { escapeAndTruncate, onLines, onOneLine } from '../escape.ts';
+import { escapeAndTruncate } from '../escape.ts';
 import type { Format, FormatInput, Interpretation, TargetResponse } from '../format.ts';
 import { messageOf } from '../message.ts';
 import { interpretStatus, rejection } from '../responses.ts';
@@ -29,13 +29,13 @@ function escapeMarkdown(character: string): string {
 function render(input: FormatInput) {
   const message = messageOf(input);
   const { status, outcome, duration, statusMessage, runUrl } = message;
-  const name = (text: string) => escapeAndTruncate(onOneLine(text), NAME_CHARACTERS_MAX, escapeMarkdown);
+  const name = (text: string) => escapeAndTruncate(text, NAME_CHARACTERS_MAX, escapeMarkdown);
   const field = (label: string, value: string) => ({ name: label, value: name(value), inline: true });
   const embed = {
     title: `${name(message.jobName)} ${outcome}`,
     ...(runUrl !== null && { url: runUrl }),
     ...(statusMessage !== null && {
-      description: escapeAndTruncate(onLines(statusMessage), LIMITS.description, escapeMarkdown),
+      description: escapeAndTruncate(statusMessage, LIMITS.description, escapeMarkdown),
     }),
     color: COLORS[status],
     timestamp: `${input.event.timestamp.slice(0, 23)}Z`,
@@ -46,7 +46,7 @@ function render(input: FormatInput) {
       ...(duration === null ? [] : [field('Duration', duration)]),
     ],
     footer: {
-      text: `Sent by the webhook ${escapeAndTruncate(onOneLine(message.webhookName), NAME_CHARACTERS_MAX)}`,
+      text: `Sent by the webhook ${escapeAndTruncate(message.webhookName, NAME_CHARACTERS_MAX)}`,
     },
   };
   // Without `parse`, nothing in the message notifies anyone.

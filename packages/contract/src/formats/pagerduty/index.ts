@@ -1,6 +1,6 @@
 import type { JobRunEvent } from '../../events.ts';
-import { reportedStatus } from '../../reported-status.ts';
-import { escapeAndTruncate, onLines, onOneLine } from '../escape.ts';
+import { notifiedStatus } from '../../reported-status.ts';
+import { escapeAndTruncate, onOneLine } from '../escape.ts';
 import type { Format, FormatInput, Interpretation, Rendering, TargetResponse } from '../format.ts';
 import { type Message, messageOf } from '../message.ts';
 import { interpretStatus, rejection } from '../responses.ts';
@@ -10,14 +10,17 @@ const LIMITS = { bodyBytes: 512_000, dedupKey: 255, summary: 1_024, nameText: 50
 
 /** Errored runs open the alert of their job, and the next success resolves it. */
 function jobState(event: JobRunEvent): 'trigger' | 'resolve' | null {
-  const status = reportedStatus(event);
+  const status = notifiedStatus(event);
   if (status === 'Errored') return 'trigger';
   return status === 'Success' ? 'resolve' : null;
 }
 
 function render(input: FormatInput): Rendering {
   const action = jobState(input.event);
-  if (action === null) return { nothing: 'PagerDuty is not notified of runs that start.' };
+  if (action === null) {
+    const runs = input.event.eventType === 'job.run.started' ? 'runs that start' : 'cancelled runs';
+    return { nothing: `PagerDuty is not notified of ${runs}.` };
+  }
   const message = messageOf(input);
   const body = {
     routing_key: input.options.routing_key ?? '',
@@ -39,7 +42,7 @@ function dedupKeyOf({ event, consoleUrl }: FormatInput): string {
 }
 
 function triggerFields({ timestamp, data }: JobRunEvent, message: Message) {
-  const name = (text: string) => escapeAndTruncate(onOneLine(text), LIMITS.nameText);
+  const name = (text: string) => escapeAndTruncate(text, LIMITS.nameText);
   const { statusMessage, duration, runUrl } = message;
   const summary = `${name(message.jobName)} ${message.outcome} in ${name(message.environmentName)}`;
   const firstLine = statusMessage === null ? '' : `: ${onOneLine(statusMessage)}`;
@@ -61,9 +64,9 @@ function triggerFields({ timestamp, data }: JobRunEvent, message: Message) {
         status: message.status,
         ...(duration !== null && { duration }),
         ...(statusMessage !== null && {
-          message: escapeAndTruncate(onLines(statusMessage), LIMITS.messageText),
+          message: escapeAndTruncate(statusMessage, LIMITS.messageText),
         }),
-        reason: escapeAndTruncate(onLines(message.reason), LIMITS.messageText),
+        reason: escapeAndTruncate(message.reason, LIMITS.messageText),
         webhook: name(message.webhookName),
       },
     },

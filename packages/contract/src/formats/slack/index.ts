@@ -1,5 +1,5 @@
 import { EVENT_TYPES } from '../../event-types.ts';
-import { escapeAndTruncate, onLines, onOneLine } from '../escape.ts';
+import { escapeAndTruncate } from '../escape.ts';
 import type { Format, FormatInput, Interpretation, TargetResponse } from '../format.ts';
 import { type Message, messageOf } from '../message.ts';
 import { interpretStatus, rejection } from '../responses.ts';
@@ -25,8 +25,7 @@ function plainText(text: string, charactersMax: number) {
 
 function render(input: FormatInput) {
   const message = messageOf(input);
-  const jobName = onOneLine(message.jobName);
-  const title = `${SYMBOLS[message.status]} ${nameOf(jobName)} ${message.outcome}`;
+  const title = `${SYMBOLS[message.status]} ${nameOf(message.jobName)} ${message.outcome}`;
   const body = {
     text: escapeAndTruncate(title, LIMITS.text, escapeMarkup),
     unfurl_links: false,
@@ -36,7 +35,7 @@ function render(input: FormatInput) {
       { type: 'section', fields: fieldsOf(message) },
       ...(message.statusMessage === null
         ? []
-        : [{ type: 'section', text: plainText(onLines(message.statusMessage), LIMITS.sectionText) }]),
+        : [{ type: 'section', text: plainText(message.statusMessage, LIMITS.sectionText) }]),
       { type: 'context', elements: contextOf(message) },
     ],
   };
@@ -48,8 +47,7 @@ function nameOf(name: string): string {
 }
 
 function fieldsOf({ environmentName, projectName, duration, runId }: Message) {
-  const field = (label: string, value: string) =>
-    plainText(`${label}: ${onOneLine(value)}`, NAME_CHARACTERS_MAX);
+  const field = (label: string, value: string) => plainText(`${label}: ${value}`, NAME_CHARACTERS_MAX);
   return [
     field('Environment', environmentName),
     field('Project', projectName),
@@ -59,7 +57,7 @@ function fieldsOf({ environmentName, projectName, duration, runId }: Message) {
 }
 
 function contextOf({ runUrl, runId, webhookName }: Message) {
-  const sender = plainText(`Sent by the webhook ${onOneLine(webhookName)}`, LIMITS.contextText);
+  const sender = plainText(`Sent by the webhook ${webhookName}`, LIMITS.contextText);
   if (runUrl === null) return [sender];
   // The address consists of the operator's `PUBLIC_URL` and numbers. A `|` would end it.
   const url = [...runUrl.replaceAll('|', '%7C')].map(escapeMarkup).join('');

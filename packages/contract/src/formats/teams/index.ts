@@ -1,5 +1,5 @@
 import { EVENT_TYPES } from '../../event-types.ts';
-import { escapeAndTruncate, onLines, onOneLine } from '../escape.ts';
+import { escapeAndTruncate } from '../escape.ts';
 import type { Format, FormatInput, Interpretation, TargetResponse } from '../format.ts';
 import { messageOf } from '../message.ts';
 import { excerpt, interpretStatus, isTransient, rejection } from '../responses.ts';
@@ -32,7 +32,7 @@ function line(...inlines: TextRun[]) {
 function render(input: FormatInput) {
   const message = messageOf(input);
   const { status, outcome, duration, statusMessage, runUrl } = message;
-  const name = (text: string) => escapeAndTruncate(onOneLine(text), LIMITS.nameText);
+  const name = (text: string) => escapeAndTruncate(text, LIMITS.nameText);
   const fact = (label: string, value: string) =>
     line(run(`${label}: `, { isSubtle: true }), run(name(value)));
   const card = {
@@ -53,9 +53,7 @@ function render(input: FormatInput) {
       fact('Project', message.projectName),
       fact('Run', message.runId),
       ...(duration === null ? [] : [fact('Duration', duration)]),
-      ...(statusMessage === null
-        ? []
-        : [line(run(escapeAndTruncate(onLines(statusMessage), LIMITS.messageText)))]),
+      ...(statusMessage === null ? [] : [line(run(escapeAndTruncate(statusMessage, LIMITS.messageText)))]),
       line(run(`Sent by the webhook ${name(message.webhookName)}`, { isSubtle: true, size: 'small' })),
     ],
     ...(runUrl !== null && { actions: [{ type: 'Action.OpenUrl', title: 'Open run', url: runUrl }] }),
