@@ -39,8 +39,8 @@ function render(input: FormatInput) {
     $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
     type: 'AdaptiveCard',
     version: '1.4',
-    // Shown by clients that cannot show the card.
-    fallbackText: `${name(message.jobName)} ${outcome}`,
+    // Shown by clients that cannot show the card, as Markdown, so it contains no text of the event.
+    fallbackText: `Run ${message.runId} ${outcome}`,
     body: [
       line(
         run(`${name(message.jobName)} ${outcome}`, {
