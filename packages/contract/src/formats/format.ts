@@ -85,8 +85,8 @@ export interface Format {
    */
   limits: Readonly<Record<string, number>>;
   /**
-   * The state of a job that the event reports to the target, if the target tracks jobs: an event is not sent if a later
-   * one of its job, with another state, was delivered, and an event with the state of an earlier event of its run repeats
+   * The state of a job that the event reports to the target, if the target tracks jobs: an event is not sent if one with
+   * another state, whose run ended later, was delivered, and an event with the state of another event of its run repeats
    * it. Null if the event reports none; undefined if the target does not track jobs.
    */
   jobState?(event: JobRunEvent): string | null;

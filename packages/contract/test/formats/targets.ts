@@ -72,6 +72,8 @@ function checkTeams(body: string): void {
   expect(context.eventCount).toBe(0);
   expect(card.validateProperties().validationEvents).toEqual([]);
   expect(card.toJSON().body).toHaveLength(content.body.length);
+  // Interpreted as Markdown.
+  expect(content.fallbackText).toMatch(/^Run \d+ [a-z, ]+$/);
   // Text blocks and facts interpret Markdown; every text evaluates functions.
   for (const { type, inlines } of content.body) {
     expect(type).toBe('RichTextBlock');

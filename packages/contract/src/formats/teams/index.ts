@@ -39,8 +39,8 @@ function render(input: FormatInput) {
     $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
     type: 'AdaptiveCard',
     version: '1.4',
-    // Shown by clients that cannot show the card.
-    fallbackText: `${name(message.jobName)} ${outcome}`,
+    // Shown by clients that cannot show the card, as Markdown, so it contains no text of the event.
+    fallbackText: `Run ${message.runId} ${outcome}`,
     body: [
       line(
         run(`${name(message.jobName)} ${outcome}`, {
@@ -81,11 +81,12 @@ function interpret(response: TargetResponse): Interpretation | null {
   return interpretStatus('Teams', response);
 }
 
-/** The body of a 2xx decides, because Teams responds with 200 and an error text. */
+/** The body of a 2xx decides, because Teams responds with 200 and an error text. A 202 of a flow has no result yet. */
 function interpretBody(response: TargetResponse): Interpretation {
+  if (response.statusCode === 202) return { result: 'delivered' };
   if (!response.isComplete)
     return { result: 'retry', message: 'The response of Teams was cut off, so it may have been an error.' };
-  if (isSuccessBody(response.body.trim())) return { result: 'delivered' };
+  if (!isError(response.body.trim())) return { result: 'delivered' };
   const status = Number(TEAMS_STATUS.exec(response.body)?.[1] ?? 500);
   const result = isTransient(status) ? 'retry' : 'failed';
   return {
@@ -94,15 +95,18 @@ function interpretBody(response: TargetResponse): Interpretation {
   };
 }
 
-/** An empty body, `1`, or the JSON that a flow returns, unless it has an error. */
-function isSuccessBody(body: string): boolean {
-  if (body === '' || body === '1') return true;
+/**
+ * Whether the body is JSON with an error, a text about an error, or a page, which is not of Teams. A flow may respond
+ * with any other text, and a retry would post its message again.
+ */
+function isError(body: string): boolean {
   try {
     const value: unknown = JSON.parse(body);
-    return value !== null && typeof value === 'object' && !('error' in value);
+    if (value !== null && typeof value === 'object') return 'error' in value && value.error !== null;
   } catch {
-    return false;
+    // A text.
   }
+  return /^<|\berrors?\b|\bfail(ed|ure)\b/i.test(body);
 }
 
 /** A workflow “Send webhook alerts to a channel” of Microsoft Teams: an Adaptive Card. */
@@ -123,7 +127,11 @@ export const teams: Format = {
   responses: [
     { statusCode: 202, body: '', result: 'delivered' },
     { statusCode: 200, body: '1', result: 'delivered' },
-    { statusCode: 200, body: '{"posted":true}', result: 'delivered' },
+    { statusCode: 202, body: 'Accepted', result: 'delivered' },
+    { statusCode: 200, body: 'Posted', result: 'delivered' },
+    { statusCode: 200, body: '{"posted":true,"error":null}', result: 'delivered' },
+    { statusCode: 200, body: '{"error":{"code":"x"}}', result: 'retry' },
+    { statusCode: 200, body: '<html>', result: 'retry' },
     { statusCode: 200, body: '{"posted":tr', isComplete: false, result: 'retry' },
     {
       statusCode: 200,
