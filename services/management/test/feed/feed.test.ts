@@ -238,9 +238,9 @@ test('parameters and cursors are checked, and a foreign or expired cursor is a 4
   const page = await readAll(1);
   for (const query of [{ after: 'x' }, { wait: 21 }, { limit: 0 }, { offset: 1 }])
     expect((await read(query)).status).toBe(400);
-  const [generation = '', position, issuedAt] = page.next.split('.');
-  const old = `${generation}.${position}.${Number(issuedAt) - 31 * 86_400}`;
-  for (const after of [`${'0'.repeat(32)}.${position}.${issuedAt}`, old]) {
+  const [generation = '', position, since] = page.next.split('.');
+  const old = `${generation}.${position}.${Number(since) - 31 * 86_400}`;
+  for (const after of [`${'0'.repeat(32)}.${position}.${since}`, old]) {
     const gone = await read({ after });
     expect(gone.status).toBe(410);
     expect((await read({ after: gone.json.data.next_after })).ids).toEqual(page.ids);
