@@ -74,6 +74,19 @@ export function deliveryFields(options: DeliveryOptions): Partial<Fields> {
   };
 }
 
+/** Adds the filters and labels of the webhook that an update does not name, because each has an option of its own. */
+export function keepOthers(
+  fields: Partial<Fields>,
+  webhook: { [Name in 'filters' | 'labels']?: Schemas['Subscription'][Name] | undefined },
+): Partial<Fields> {
+  const { filters, labels } = fields;
+  return {
+    ...fields,
+    ...(filters && { filters: { ...(webhook.filters as Fields['filters']), ...filters } }),
+    ...(labels && { labels: { ...webhook.labels, ...labels } }),
+  };
+}
+
 /** Rows for the text of a webhook; undefined for options that are not set. */
 export function deliveryFacts(webhook: Schemas['Subscription']): [string, string | undefined][] {
   const { format, format_options: formatOptions, filters, rate_limit: rateLimit, labels } = webhook;

@@ -2,7 +2,7 @@ import { EVENT_TYPES } from '@runhook/contract';
 import { InvalidArgumentError } from 'commander';
 import { type Command, choice, option, parsers, repeatable, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
-import { type DeliveryOptions, deliveryFields, deliveryOptions } from './webhook-options.ts';
+import { type DeliveryOptions, deliveryFields, deliveryOptions, keepOthers } from './webhook-options.ts';
 import {
   type EventType,
   eventType,
@@ -122,7 +122,8 @@ function clearableField(text: string): string {
 export const update: Command<UpdateOptions> = {
   name: 'update',
   summary: 'change a webhook',
-  description: 'Changes the fields that are given, and keeps the others.',
+  description:
+    'Changes the fields that are given, and keeps the others, also the filters and labels that are not named.',
   arguments: [WEBHOOK_ARGUMENT],
   options: [
     option('--name <name>', 'name of the webhook'),
@@ -145,6 +146,10 @@ export const update: Command<UpdateOptions> = {
     if (active && inactive) throw new UsageError('Give --active or --inactive, not both.');
     const client = await connect(context.env, options);
     const current = await resolveWebhook(client, reference);
+    const kept = {
+      ...(!clear.includes('filters') && { filters: current.filters }),
+      ...(!clear.includes('labels') && { labels: current.labels }),
+    };
     const webhook = await client.put(WEBHOOK_PATH, {
       path: { webhook_id: current.id },
       // The fields that are not given are those of this version.
@@ -157,7 +162,7 @@ export const update: Command<UpdateOptions> = {
         description: description ?? current.description,
         ...((active || inactive) && { active: active === true }),
         ...Object.fromEntries(clear.map((field) => [field, null])),
-        ...optionalFields(options),
+        ...keepOthers(optionalFields(options), kept),
       },
     });
     await context.writeResult(webhookText(webhook), webhook);

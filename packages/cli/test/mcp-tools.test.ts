@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { Client } from '@runhook/client';
+import { type Client, RunhookError } from '@runhook/client';
 import { z } from 'zod';
 import { CHANGE_TOOLS } from '../src/mcp/change-tools.ts';
 import { READ_TOOLS } from '../src/mcp/read-tools.ts';
@@ -73,6 +73,16 @@ test('get_run_logs shows the end of the log of each step, or of one', async () =
   });
   const input = z.object(READ_TOOLS.find(({ name }) => name === 'get_run_logs')?.input ?? {});
   expect([0, -1].map((step) => input.safeParse({ run_id: 7, step }).success)).toEqual([true, false]);
+});
+
+test('list_run_notifications omits the webhooks without a delivery if they cannot be read', async () => {
+  const list = async function* (path: string) {
+    if (path.endsWith('/unnotified')) throw new RunhookError(429, 'Too many requests.');
+    yield* [];
+  };
+  const client = { get: async () => [], list } as unknown as Client;
+  const result = await runTool('list_run_notifications', client, { run_id: 7, limit: 10 });
+  expect(result).toEqual({ events: [], deliveries: [] });
 });
 
 test('results have no credentials and no paths of endpoints', () => {

@@ -121,7 +121,7 @@ export async function createManagement(
     const writes = openRecordWrites(context, database.pool);
     measureDependenciesPeriodically(context, database, queues.eventQueue);
     const runWaits = new RunWaits({ database: database.pool });
-    const feed = openFeed(context, readPool);
+    const feed = openFeed(context, database.pool);
     const { deliveryQueue, runRequestQueue } = queues;
     const resources = {
       logger,

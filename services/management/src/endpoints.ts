@@ -250,7 +250,7 @@ export function createEndpoints(
     testUnsavedEndpoint({ ...testDependencies, urlProblem: guard.urlProblem }),
     previewEndpoint({ reads, clock, pendingMax: settings.pendingDeliveriesPerAccount }),
     changesEndpoint(changes),
-    feedEndpoint({ prisma, ...feed, retentionDays: settings.logRetentionDays }),
+    feedEndpoint({ prisma, ...feed }),
     ...deliveryEndpoints({ prisma, pool, reads, consoleUrl }),
     ...accountLogEndpoints({ pool, reads }),
     redeliverEndpoint({

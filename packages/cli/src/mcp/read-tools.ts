@@ -1,4 +1,4 @@
-import type { Schemas } from '@runhook/client';
+import { RunhookError, type Schemas } from '@runhook/client';
 import { z } from 'zod';
 import { timeText } from '../command.ts';
 import { resolveWebhook } from '../connection.ts';
@@ -64,9 +64,14 @@ const listRunNotifications = defineTool({
       .catch(notFound(`run ${run_id}`));
     const rows = client.list(`${WEBHOOKS_PATH}/deliveries`, { query: { run_id, limit } });
     const deliveries = await takeRows(rows, limit);
-    const unnotified = client.list(`${WEBHOOKS_PATH}/run/{run_id}/unnotified`, {
+    const rowsOfOthers = client.list(`${WEBHOOKS_PATH}/run/{run_id}/unnotified`, {
       path: { run_id },
       query: { limit },
+    });
+    // The reasons are an addition, which may be unavailable while other lists of the account are read.
+    const unnotified = await takeRows(rowsOfOthers, limit).catch((error) => {
+      if (error instanceof RunhookError) return null;
+      throw error;
     });
     return {
       events: events.map((event) => ({
@@ -79,12 +84,14 @@ const listRunNotifications = defineTool({
         ...deliverySummary(delivery),
         webhook_name: delivery.webhook_name,
       })),
-      not_notified: (await takeRows(unnotified, limit)).map((row) => ({
-        webhook_id: row.subscription_id,
-        webhook_name: row.webhook_name,
-        event_types: row.events.map(({ event_type }) => event_type),
-        reason: row.message,
-      })),
+      ...(unnotified && {
+        not_notified: unnotified.map((row) => ({
+          webhook_id: row.subscription_id,
+          webhook_name: row.webhook_name,
+          event_types: row.events.map(({ event_type }) => event_type),
+          reason: row.message,
+        })),
+      }),
     };
   },
 });

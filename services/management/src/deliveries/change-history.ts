@@ -3,8 +3,8 @@ import { DEPLOYMENTS, PLANS } from '@runhook/contract';
 import { column, type Pool, parseStored, queryRows, type RowOf } from '@runhook/database';
 import type { AccountChange, Change, WebhookChanges } from './explain.ts';
 
-/** Number of entries of the account that are searched. */
-const ENTRIES_MAX = 10_000;
+/** Number of entries of the account that are searched for changes of webhooks: no index has the webhooks. */
+export const SEARCHED_ENTRIES_MAX = 10_000;
 
 const ENTRY_COLUMNS = {
   action: column.oneOf(['webhook.created', 'webhook.changed', 'webhook.deactivated', 'account.changed']),
@@ -18,7 +18,7 @@ type Entry = RowOf<typeof ENTRY_COLUMNS>;
 
 const SELECT_ENTRIES = `
   SELECT action, actor_kind, actor_name, target_id, details, created_at_micros AS at
-  FROM (SELECT * FROM audit_entries WHERE account_id = $1 ORDER BY id DESC LIMIT ${ENTRIES_MAX}) newest
+  FROM (SELECT * FROM audit_entries WHERE account_id = $1 ORDER BY id DESC LIMIT ${SEARCHED_ENTRIES_MAX}) newest
   WHERE action = 'account.changed'
     OR (action IN ('webhook.created', 'webhook.changed', 'webhook.deactivated') AND target_id = ANY($2::text[]))
   ORDER BY id DESC`;
@@ -69,7 +69,10 @@ function fieldsOf({ action, details: { changed } }: Entry): readonly unknown[] {
 }
 
 function changeOf({ actor_kind: kind, actor_name: name, at }: Entry): Change {
-  return { at: BigInt(at), by: name ?? (kind === 'service' ? 'Runhook' : `an ${kind}`) };
+  return {
+    at: BigInt(at),
+    by: name ?? (kind === 'service' ? 'Runhook' : `${kind === 'user' ? 'a' : 'an'} ${kind}`),
+  };
 }
 
 function accountChange(entry: Entry): AccountChange {

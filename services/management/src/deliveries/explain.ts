@@ -165,7 +165,8 @@ function explainEvent(
 
   const togglesSince = changes.toggles.filter((toggle) => toggle.at > at);
   const wasActive = webhook.active === (togglesSince.length % 2 === 0);
-  const lastToggle = changes.toggles[togglesSince.length] ?? null;
+  // If the audit log has the creation, it has every toggle: without an earlier one, the webhook was created inactive.
+  const lastToggle = changes.toggles[togglesSince.length] ?? changes.creation;
   if (!wasActive) return explained('inactive', lastToggle);
   const { matches, reason } = eventMatches({ ...webhook, active: true }, selectableEvent(eventType, run));
   if (!matches) return explained(reason);

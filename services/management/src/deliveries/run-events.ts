@@ -3,13 +3,14 @@ import {
   EVENT_TYPE_TABLE,
   EVENT_TYPES,
   type EventType,
+  idDay,
   integerIdFromText,
   isStoredRunStatus,
   type MatchedEvent,
   RUN_STATUS_CODES,
   RUN_TIMES,
 } from '@runhook/contract';
-import { column, type Pool, queryRows, type RowOf } from '@runhook/database';
+import { column, distinctDays, inDays, type Pool, queryRows, type RowOf } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
@@ -25,7 +26,7 @@ export interface RunEventView {
   event_type: EventType;
   /** Null if the event has no deliveries, from which its id is read. */
   event_id: string | null;
-  /** Time of the fan-out; for an event without deliveries, its time in the run. */
+  /** Time of the fan-out, or of its recording if a recovery sent it; for an event without deliveries, its time in the run. */
   occurred_at: string;
   state: (typeof RUN_EVENT_STATES)[number];
   delivery_count: number;
@@ -64,13 +65,23 @@ const SELECT_RUN = `
 const MATCHED_EVENT = {
   event_id: column.text,
   event_type: column.oneOf(EVENT_TYPES),
-  occurred_at: column.digits,
+  first_delivery_at: column.digits,
+  fan_out_at: column.orNull(column.digits),
   delivery_count: column.integer,
 };
 
+// A recovery inserts deliveries of events that were matched with webhooks long before.
 const SELECT_MATCHED = `
-  SELECT event_id, event_type, ${microsOf('min(created_at)')} AS occurred_at, count(*)::int AS delivery_count
+  SELECT event_id, event_type, ${microsOf('min(created_at)')} AS first_delivery_at,
+    ${microsOf('min(created_at) FILTER (WHERE recovery_id IS NULL)')} AS fan_out_at, count(*)::int AS delivery_count
   FROM deliveries WHERE account_id = $1 AND run_id = $2 GROUP BY event_id, event_type`;
+
+const RECORDED_EVENT = { id: column.text, recorded_at: column.digits };
+const SELECT_RECORDED = `
+  SELECT e.id, ${microsOf('e.created_at')} AS recorded_at
+  FROM unnest($1::date[], $2::text[]) AS k (day, id)
+  JOIN events e ON e.day = k.day AND e.id = k.id AND e.account_id = $3
+  WHERE ${inDays('$4', 'k', 'e')}`;
 
 /** Maximum number of undispatched events of an account that are read; if it is reached, all count as undispatched. */
 const UNDISPATCHED_MAX = 10_000;
@@ -113,7 +124,7 @@ export async function readRunEvents(
   );
   const [[run = null], matchedEvents] = await Promise.all([
     queryRows(pool, RUN_ROW_COLUMNS, SELECT_RUN, key),
-    queryRows(pool, MATCHED_EVENT, SELECT_MATCHED, key),
+    readMatchedEvents(pool, { accountId, runId }),
   ]);
   const events = matchedEvents.map((event): RunEventView => ({ ...event, state: 'matched' }));
   for (const event_type of run ? expectedTypes(run) : []) {
@@ -128,6 +139,23 @@ export async function readRunEvents(
       Number(BigInt(one.occurred_at) - BigInt(other.occurred_at)),
   );
   return { run, events };
+}
+
+/** Reads the events that have deliveries. The time of one whose deliveries are all of recoveries is that of its recording. */
+async function readMatchedEvents(
+  pool: Pool,
+  { accountId, runId }: { accountId: number; runId: number },
+): Promise<Omit<RunEventView, 'state'>[]> {
+  const rows = await queryRows(pool, MATCHED_EVENT, SELECT_MATCHED, [accountId, runId]);
+  const ids = rows.filter((row) => row.fan_out_at === null).map((row) => row.event_id);
+  const days = ids.map((id) => idDay('event', id));
+  const values = [days, ids, accountId, distinctDays(days)];
+  const recorded = ids.length === 0 ? [] : await queryRows(pool, RECORDED_EVENT, SELECT_RECORDED, values);
+  const recordedAt = new Map(recorded.map(({ id, recorded_at: at }) => [id, at]));
+  return rows.map(({ first_delivery_at: firstAt, fan_out_at: fanOutAt, ...event }) => ({
+    ...event,
+    occurred_at: fanOutAt ?? recordedAt.get(event.event_id) ?? firstAt,
+  }));
 }
 
 /** Events that wait for the artifacts come last. */

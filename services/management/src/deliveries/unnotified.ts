@@ -48,7 +48,11 @@ export function unnotifiedEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
       const runId = integerIdFromText(param('run_id'));
       if (runId === null) throw new NotFoundError();
       const { run, events } = await readRunEvents(pool, { accountId: account.id, runId });
-      if (run === null) throw new NotFoundError();
+      if (run === null) {
+        if (events.length === 0) throw new NotFoundError();
+        // Without the run, only the log of its deliveries remains.
+        return { code: 200, data: [], extra: pageExtra(page, 0, 0) };
+      }
       const explainable = explainableEvents(events, eventType);
       const unnotified = await findUnnotified(pool, { accountId: account.id, runId, webhookId }, explainable);
       const onPage = unnotified.slice(page.offset, page.offset + page.limit);

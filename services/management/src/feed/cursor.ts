@@ -8,20 +8,23 @@ export interface FeedPosition {
 export interface FeedCursor extends FeedPosition {
   /** Id of the generation of positions. */
   generation: string;
-  /** Seconds since the epoch, by the clock of PostgreSQL. */
-  issuedAtSeconds: number;
+  /**
+   * Time from which on the events after the position were recorded, or the beginning of the oldest day of the log when
+   * the cursor was issued, if that is later. Seconds since the epoch, by the clock of PostgreSQL.
+   */
+  sinceSeconds: number;
 }
 
 const CURSOR_PATTERN = /^([0-9a-f]{32})\.(\d{1,18})\.(\d{1,12})(?:\.(wev_[0-9A-Za-z]{27}))?$/;
 
 export function parseCursor(text: string): FeedCursor | null {
-  const [, generation, position, issuedAtSeconds, eventId = ''] = CURSOR_PATTERN.exec(text) ?? [];
+  const [, generation, position, sinceSeconds, eventId = ''] = CURSOR_PATTERN.exec(text) ?? [];
   if (generation === undefined || position === undefined) return null;
-  return { generation, position: BigInt(position), issuedAtSeconds: Number(issuedAtSeconds), eventId };
+  return { generation, position: BigInt(position), sinceSeconds: Number(sinceSeconds), eventId };
 }
 
-export function formatCursor({ generation, position, issuedAtSeconds, eventId }: FeedCursor): string {
-  return `${generation}.${position}.${issuedAtSeconds}${eventId === '' ? '' : `.${eventId}`}`;
+export function formatCursor({ generation, position, sinceSeconds, eventId }: FeedCursor): string {
+  return `${generation}.${position}.${sinceSeconds}${eventId === '' ? '' : `.${eventId}`}`;
 }
 
 /** A history of the server. */
@@ -40,17 +43,22 @@ export const FEED_START: FeedPosition = { position: 0n, eventId: '' };
  * @param server.generations all of them, the oldest first
  * @param server.end position that no transaction has reached
  * @param server.markedPosition latest recorded horizon
+ * @param server.oldestSeconds beginning of the oldest day of the log
  */
 export function resolveCursor(
   cursor: FeedCursor,
-  server: { generations: readonly FeedGeneration[]; end: bigint; markedPosition: bigint; nowSeconds: number },
-  retentionDays: number,
+  server: {
+    generations: readonly FeedGeneration[];
+    end: bigint;
+    markedPosition: bigint;
+    oldestSeconds: number;
+  },
 ): { from: FeedPosition } | { gone: string; continueAt: FeedPosition } {
-  const { generations, end, markedPosition, nowSeconds } = server;
+  const { generations, end, markedPosition, oldestSeconds } = server;
   const index = generations.findIndex(({ id }) => id === cursor.generation);
   if (index === -1) return { gone: FOREIGN, continueAt: FEED_START };
-  if (cursor.issuedAtSeconds < nowSeconds - retentionDays * 86_400)
-    return { gone: EXPIRED, continueAt: FEED_START };
+  // The log has lost the day since the cursor was issued.
+  if (cursor.sinceSeconds < oldestSeconds) return { gone: EXPIRED, continueAt: FEED_START };
   const { position, eventId } = cursor;
   // A copy of the disks that was started has the same history, and fewer transactions.
   const commonUntil = generations[index + 1]?.firstPosition ?? (position > end ? markedPosition : undefined);

@@ -10,7 +10,7 @@ const MEASURE_INTERVAL_MS = 10_000;
 /**
  * Opens the components that read the feed, and measures its horizon periodically, because a transaction may hold it back
  * while no one reads.
- * @param database the primary
+ * @param database the pool of the requests, on the primary: a page has a slot of theirs, not one of the slow reads
  */
 export function openFeed(
   { lifecycle, metrics }: { lifecycle: Lifecycle; metrics: Pick<ManagementMetrics, 'measureFeed'> },

@@ -58,7 +58,6 @@ export interface FeedDependencies {
   database: Queryable;
   state: FeedStateReader;
   waits: FeedWaits;
-  retentionDays: number;
 }
 
 const INACTIVE_MESSAGE = 'The webhook is inactive: activate it to read its feed.';
@@ -79,22 +78,21 @@ export function feedEndpoint(deps: FeedDependencies): AccountEndpoint {
       if (!row) throw subscriptionNotFound();
       if (!row.active) throw new ConflictError(INACTIVE_MESSAGE);
       const state = await deps.state.read(account.id);
-      const from = startOf(after, state, deps.retentionDays);
+      const from = startOf(after, state);
       const { horizon } = state;
-      const page = await readFeedPage(database, {
-        accountId: account.id,
-        from,
-        horizon,
-        limit,
-        itemOf: payloads(row),
-      });
-      const response = pageResponse(page, state, limit);
+      const matches = matcherOf(row);
+      const itemOf = (event: JobRunEvent) => (matches(event) ? payloadOf(event, row) : null);
+      const page = await readFeedPage(database, { accountId: account.id, from, horizon, limit, itemOf });
+      const sinceSeconds = page.hasMore ? (page.lastRecordedAtSeconds ?? 0) : state.nowSeconds;
+      const nextAfter = cursorOf(page.next, state, sinceSeconds);
+      const response = pageResponse(page, nextAfter, limit);
       if (waitSeconds === 0 || isHead || page.hasMore || page.items.length > 0) return response;
-      const { position } = page.next;
+      const target = { accountId: account.id, from: page.next, matches };
       throw new LongPoll({
         response,
         waitMs: waitSeconds * 1_000,
-        wait: (remainingMs, signal) => waits.wait({ accountId: account.id, position }, remainingMs, signal),
+        query: { after: nextAfter },
+        wait: (remainingMs, signal) => waits.wait(target, remainingMs, signal),
       });
     },
   };
@@ -115,16 +113,12 @@ const afterValue = createReader<FeedCursor | typeof LATEST | ''>(
 );
 
 /** @throws GoneError for a cursor that cannot be used */
-function startOf(
-  after: FeedCursor | typeof LATEST | '' | null,
-  state: FeedState,
-  retentionDays: number,
-): FeedPosition {
+function startOf(after: FeedCursor | typeof LATEST | '' | null, state: FeedState): FeedPosition {
   if (after === null || after === '') return FEED_START;
   if (after === LATEST) return { position: state.horizon, eventId: '' };
-  const result = resolveCursor(after, state, retentionDays);
+  const result = resolveCursor(after, state);
   if ('from' in result) return result.from;
-  const data: FeedGone = { next_after: cursorOf(result.continueAt, state) };
+  const data: FeedGone = { next_after: cursorOf(result.continueAt, state, after.sinceSeconds) };
   throw new GoneError(
     `${result.gone} Continue with the next_after of this response; events may repeat.`,
     data,
@@ -140,30 +134,33 @@ const SELECTED = {
   filters: true,
 } satisfies Prisma.SubscriptionSelect;
 
-/** Returns the function that makes the payloads of the events that match the webhook. */
-function payloads(row: Prisma.SubscriptionGetPayload<{ select: typeof SELECTED }>) {
-  const { id, name, active, eventTypes, jobIds } = row;
-  const filters = filterSets(row.filters as EventFilters | null);
-  const selection = { active, eventTypes, jobIds: new Set(jobIds.map(String)), filters };
-  return (event: JobRunEvent) => {
-    if (!eventMatches(selection, event).matches) return null;
-    const text = renderPayload(event, { id, name });
-    return { item: JSON.parse(text) as object, bytes: text.length };
-  };
+type FeedWebhook = Prisma.SubscriptionGetPayload<{ select: typeof SELECTED }>;
+
+function matcherOf({ active, eventTypes, jobIds, filters }: FeedWebhook): (event: JobRunEvent) => boolean {
+  const sets = filterSets(filters as EventFilters | null);
+  const selection = { active, eventTypes, jobIds: new Set(jobIds.map(String)), filters: sets };
+  return (event) => eventMatches(selection, event).matches;
+}
+
+function payloadOf(event: JobRunEvent, { id, name }: FeedWebhook): { item: object; bytes: number } {
+  const text = renderPayload(event, { id, name });
+  return { item: JSON.parse(text) as object, bytes: text.length };
 }
 
 function pageResponse(
-  { items, next, hasMore }: FeedPage<object>,
-  state: FeedState,
+  { items, hasMore }: FeedPage<object>,
+  nextAfter: string,
   limit: number,
 ): EndpointResponse {
   const extra: FeedExtra = {
-    pagination: { count: items.length, next_after: cursorOf(next, state), has_more: hasMore },
+    pagination: { count: items.length, next_after: nextAfter, has_more: hasMore },
     filters: { limit },
   };
   return { code: 200, data: items, extra };
 }
 
-function cursorOf(position: FeedPosition, { generation, nowSeconds }: FeedState): string {
-  return formatCursor({ ...position, generation, issuedAtSeconds: nowSeconds });
+/** @param sinceSeconds time from which on the events after the position were recorded */
+function cursorOf(position: FeedPosition, state: FeedState, sinceSeconds: number): string {
+  const { generation, oldestSeconds } = state;
+  return formatCursor({ ...position, generation, sinceSeconds: Math.max(sinceSeconds, oldestSeconds) });
 }

@@ -18,6 +18,8 @@ export interface FeedState {
   end: bigint;
   /** Seconds since the epoch, by the clock of PostgreSQL. */
   nowSeconds: number;
+  /** Beginning of the oldest day of the log, whose predecessors were deleted; seconds since the epoch. */
+  oldestSeconds: number;
 }
 
 const STATE = {
@@ -29,6 +31,7 @@ const STATE = {
   horizon: column.digits,
   end_position: column.digits,
   now_seconds: column.digits,
+  oldest_seconds: column.digits,
 };
 
 // Transactions of other databases of the server are in its snapshots, too, but cannot write events of this one. One that is no
@@ -46,7 +49,10 @@ const SELECT_STATE = `
   SELECT g.id, g.first_position, g.marked_position, g.system_identifier = h.system_identifier AS is_same_server,
     g.system_identifier = h.system_identifier AND g.timeline = h.timeline AS is_current,
     horizon + g.position_offset AS horizon, end_position + g.position_offset AS end_position,
-    extract(epoch FROM now())::bigint AS now_seconds
+    floor(extract(epoch FROM now()))::bigint AS now_seconds, (
+      SELECT coalesce(extract(epoch FROM min(to_date(substring(child.relname FROM '_([0-9]{8})'), 'YYYYMMDD'))), 0)::bigint
+      FROM pg_inherits i JOIN pg_class child ON child.oid = i.inhrelid
+      WHERE i.inhparent = 'events'::regclass AND child.relname <> 'events_default') AS oldest_seconds
   FROM feed_generations g CROSS JOIN server_history() h CROSS JOIN horizon
   ORDER BY g.number`;
 
@@ -93,12 +99,20 @@ export class FeedStateReader {
    */
   async read(accountId: number): Promise<FeedState> {
     const { state, isMarkDue } = await this.#readCurrent();
-    await this.#log.settle(accountId);
+    await this.settle(accountId);
     if (isMarkDue && this.#nowMs() - this.#markedAtMs >= MARK_INTERVAL_MS) {
       this.#markedAtMs = this.#nowMs();
       await runStatement(this.#database, MARK, [state.generation, String(state.horizon)], 'mark-feed');
     }
     return state;
+  }
+
+  /**
+   * Resolves when the events of an account below a horizon that was read before are visible.
+   * @throws UnavailableError if this takes too long
+   */
+  settle(accountId: number): Promise<void> {
+    return this.#log.settle(accountId);
   }
 
   /** Reads the horizon only, also after a restore or a failover. */
@@ -128,6 +142,7 @@ export class FeedStateReader {
       markedPosition: BigInt(latest.marked_position),
       end: BigInt(latest.end_position),
       nowSeconds: Number(latest.now_seconds),
+      oldestSeconds: Number(latest.oldest_seconds),
     };
     this.#track(state);
     return { state, latest, isMarkDue: state.markedPosition < state.horizon };

@@ -56,19 +56,23 @@ const ADMISSIONS_MAX = 3;
  * Admits a request as {@link admit} does, but with a cached caller if the commit checks the caller. If the cached
  * caller lacks the permission, or the commit finds that the caller is outdated, the caller is read from the record and
  * the request is decided again. A repeat under an `Idempotency-Key` commits nothing, so its caller is always read.
+ * @param isCounted false for a request that has waited, which was counted when it arrived
  */
 export async function admitCached(
   endpoint: Endpoint,
   dependencies: AdmissionDependencies,
   request: Request,
   response: Response,
+  { isCounted = true }: { isCounted?: boolean } = {},
 ): Promise<AdmittedHandler> {
-  const readCaller = () => admit(endpoint, dependencies, request, response, { isCached: false });
+  const readCaller = () => admit(endpoint, dependencies, request, response, { isCached: false, isCounted });
   const isCached = 'isBatched' in endpoint && request.get(IDEMPOTENCY_KEY_HEADER) === undefined;
-  const firstHandler = await admit(endpoint, dependencies, request, response, { isCached }).catch((error) => {
-    if (isCached && error instanceof AccessDeniedError) return readCaller();
-    throw error;
-  });
+  const firstHandler = await admit(endpoint, dependencies, request, response, { isCached, isCounted }).catch(
+    (error) => {
+      if (isCached && error instanceof AccessDeniedError) return readCaller();
+      throw error;
+    },
+  );
   return async (parsedRequest, guard) => {
     let handler = firstHandler;
     for (let admissions = 1; ; admissions += 1) {
@@ -90,7 +94,7 @@ async function admit(
   dependencies: AdmissionDependencies,
   request: Request,
   response: Response,
-  { isCached }: { isCached: boolean },
+  { isCached, isCounted }: { isCached: boolean; isCounted: boolean },
 ): Promise<AdmittedHandler> {
   if (endpoint.access === 'anyone') return (parsedRequest) => endpoint.handle(parsedRequest);
   const { authorization, cookie } = request.headers;
@@ -104,7 +108,7 @@ async function admit(
   }
   const accountIdText = request.params.account_id as string;
   if (endpoint.extraTimeMs !== undefined) requireCapacity(caller.principal, accountIdText, dependencies);
-  if (endpoint.access.metered)
+  if (isCounted && endpoint.access.metered)
     await countCall(requestLimitKey(caller.principal, accountIdText), dependencies);
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;

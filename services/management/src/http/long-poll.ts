@@ -16,26 +16,30 @@ export class LongPoll extends Error {
   readonly response: EndpointResponse;
   /** Time from the arrival of the request that it waits at most. */
   readonly waitMs: number;
+  /** Parameters of the query that have another value when the request is handled again: the progress of the first time. */
+  readonly query: Readonly<Record<string, string>>;
   /** Resolves with true when handling the request again may have another result. */
   readonly wait: (remainingMs: number, signal: AbortSignal) => Promise<boolean>;
 
-  constructor(poll: Pick<LongPoll, 'response' | 'waitMs' | 'wait'>) {
+  constructor(poll: Pick<LongPoll, 'response' | 'waitMs' | 'wait'> & Partial<Pick<LongPoll, 'query'>>) {
     super('waits');
     this.response = poll.response;
     this.waitMs = poll.waitMs;
     this.wait = poll.wait;
+    this.query = poll.query ?? {};
   }
 }
 
-/** Handles a request, and again each time that its wait ends early. */
+/** Handles a request, and again each time that its wait ends early. @param retry admits the request again, uncounted */
 export async function withLongPolls(
   response: Response,
   handle: () => Promise<EndpointResponse>,
-  retry: () => Promise<EndpointResponse>,
+  retry: (poll: LongPoll) => Promise<EndpointResponse>,
 ): Promise<EndpointResponse> {
   const startedAtMs = performance.now();
   const closed = new AbortController();
-  for (let attempt = handle; ; attempt = retry) {
+  let attempt = handle;
+  for (;;) {
     try {
       return await attempt();
     } catch (poll) {
@@ -49,6 +53,7 @@ export async function withLongPolls(
       if (isOver || !(await poll.wait(remainingMs, closed.signal))) return poll.response;
       // A run must not be claimed for a caller that has disconnected.
       if (response.destroyed) return poll.response;
+      attempt = () => retry(poll);
     }
   }
 }

@@ -8,7 +8,7 @@ import { sendResponse } from './envelope.ts';
 import { MethodNotAllowedError } from './errors.ts';
 import { type FileUpload, markUpload, openUpload } from './file-upload.ts';
 import { LARGE_BYTES, memoryReservation, runWithMemory } from './large-bodies.ts';
-import { withLongPolls } from './long-poll.ts';
+import { type LongPoll, withLongPolls } from './long-poll.ts';
 import { requireUtf8Query } from './query-encoding.ts';
 import { requestState } from './request-telemetry.ts';
 import { unservedMethodError } from './unserved-routes.ts';
@@ -37,11 +37,11 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
         throw unservedMethodError(method, request.path) ?? new MethodNotAllowedError(method, allowed);
       }
       if (isUpload(endpoint)) markUpload(request);
-      const admit = () =>
+      const admit = (isCounted: boolean) =>
         respondWithinDeadline(deadlineMs, new CommitGuard(), () =>
-          admitCached(endpoint, dependencies, request, response),
+          admitCached(endpoint, dependencies, request, response, { isCounted }),
         );
-      const handle = await admit();
+      const handle = await admit(true);
       const memory = memoryReservation(
         dependencies.budgets.largeBodies,
         response,
@@ -50,7 +50,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       if (isLarge(endpoint, request)) await memory.reserve();
       const { body, file } = await readOrOpenBody(endpoint, dependencies, request, response);
       const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0) + uploadMs(file);
-      const respond = (handleAdmitted: AdmittedHandler) => {
+      const respond = (handleAdmitted: AdmittedHandler, query: LongPoll['query'] = {}) => {
         const guard = new CommitGuard();
         const beforeCommit = () => guard.commit();
         const parsedRequest = {
@@ -58,12 +58,12 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
           file,
           beforeCommit,
           requireMemory: memory.require,
-          ...requestParts(request),
+          ...requestParts(request, query),
         };
         const work = () => handleAdmitted(parsedRequest, guard);
         return respondWithinDeadline(responseMs, guard, () => runWithMemory(memory, work));
       };
-      const retry = async () => respond(await admit());
+      const retry = async (poll: LongPoll) => respond(await admit(false), poll.query);
       const endpointResponse = await withLongPolls(response, () => respond(handle), retry);
       // Responses to writes are short, and those to a creation or a rotation contain a secret.
       const isCompressible = endpoint.method === 'GET' && endpoint.hasSecret !== true;
@@ -109,12 +109,15 @@ function bodyBytesMaxOf({ bodyBytesMax }: Endpoint, request: Request): number | 
   return Math.min(bodyBytesMax, LARGE_BYTES);
 }
 
-function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'requireMemory'> {
+function requestParts(
+  request: Request,
+  query: LongPoll['query'],
+): Omit<ParsedRequest, 'body' | 'beforeCommit' | 'requireMemory'> {
   requireUtf8Query(request.url);
   const reportedAddress = request.ip ?? '';
   return {
     param: (name) => [request.params[name] as string | string[]].flat().join('/'),
-    query: request.query as ParsedRequest['query'],
+    query: { ...(request.query as ParsedRequest['query']), ...query },
     header: (name) => request.get(name),
     isHead: request.method === 'HEAD',
     // A proxy may forward any text as the address of the client.

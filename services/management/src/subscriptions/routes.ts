@@ -39,12 +39,14 @@ import { signatureKeyColumns } from './signature-key.ts';
 import {
   type DerivedColumns,
   deleteSubscription,
+  findSubscription,
   insertSubscription,
   listSubscriptions,
   missingEnvironmentIds,
   missingJobIds,
   missingProjectIds,
   SUBSCRIPTION_ORDERS,
+  type SubscriptionKey,
   type SubscriptionWithSecret,
   updateSubscription,
 } from './statements.ts';
@@ -105,8 +107,7 @@ async function readSubscriptionFields(
   { account, body }: AccountRequest,
   id: string | null,
 ): Promise<SubscriptionFields> {
-  const { fields, problems: invalidFields } = parseSubscription(body, deps.urlProblem);
-  if (invalidFields) throw new InvalidRequestError(invalidFields);
+  const fields = await parseFields(deps, body, id === null ? null : { id, accountId: account.id });
   const missing = await missingJobIds(deps.prisma, { id, accountId: account.id }, fields.job_ids);
   const { environment_ids: environmentIds = [], project_ids: projectIds = [] } = fields.filters ?? {};
   const [foreignEnvironments, foreignProjects] = await Promise.all([
@@ -120,6 +121,26 @@ async function readSubscriptionFields(
   ];
   if (problems.length > 0) throw new InvalidRequestError(problems);
   return fields;
+}
+
+/**
+ * Parses the body. A stored URL stays valid while unchanged, although an older release or other rules accepted it, because the
+ * webhook could not be deactivated otherwise: a PUT has all fields. Attempts check it again.
+ */
+async function parseFields(
+  { prisma, urlProblem }: { prisma: PrismaClient; urlProblem: UrlProblem },
+  body: unknown,
+  key: SubscriptionKey | null,
+): Promise<SubscriptionFields> {
+  const { fields, problems } = parseSubscription(body, urlProblem);
+  if (fields) return fields;
+  const stored =
+    key !== null && problems.some(({ field }) => field === 'client_url')
+      ? await findSubscription(prisma, key)
+      : null;
+  const parsing = parseSubscription(body, (url) => (url === stored?.clientUrl ? null : urlProblem(url)));
+  if (parsing.problems) throw new InvalidRequestError(parsing.problems);
+  return parsing.fields;
 }
 
 function foreignIdProblems(field: string, what: string, ids: readonly number[]): Problem[] {

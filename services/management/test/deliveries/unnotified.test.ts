@@ -88,6 +88,14 @@ async function notify(name: string, runId: number, eventTypes: EventType[]): Pro
     await insertDelivery(harness.database, { ...key, eventType, createdAt });
 }
 
+/** Makes the deliveries of a run those that a recovery has just inserted. */
+async function recover(runId: number): Promise<void> {
+  await harness.database.pool.query(
+    `UPDATE deliveries SET recovery_id = 'wrc_1', created_at = now() WHERE run_id = $1`,
+    [runId],
+  );
+}
+
 const read = (runId: number | string, query = 'limit=100') =>
   harness.call('GET', account.path(`/run/${runId}/unnotified?${query}`), { token: reader });
 
@@ -164,7 +172,7 @@ const CASES: [name: string, fields: () => object, reason: string, message: strin
   ['Off 2', () => ({ event_types: ['job.run.errored'] }), 'inactive', 'It is off since T by ADA.'],
   ['Off by the service', () => ({}), 'inactive', 'It is off since T by Runhook.'],
   ['Off after the event', () => ({}), 'inactive', 'It is off since T by BOB.'],
-  ['Created inactive', () => ({ active: false }), 'inactive', 'It is off.'],
+  ['Created inactive', () => ({ active: false }), 'inactive', 'It is off since T by ADA.'],
   ['On since 1', () => ({}), 'inactive', 'It was off since T by ADA. It was changed at T by BOB.'],
   ['On since 2', () => ({}), 'inactive', 'It was off since T by ADA. It was changed at T by BOB.'],
   [
@@ -222,6 +230,7 @@ describe('a run of which 30 webhooks did not hear', () => {
     await change(bob, 'Off after the event', { active: false });
     await updateRow('Deleted', 'deleted_at = now()');
     for (const [name, fields] of CASES) if (name.startsWith('Later')) await create(name, fields());
+    await recover(RUN);
   });
 
   test('each has the reason and a sentence, and those that heard and the deleted one are omitted', async () => {
@@ -299,6 +308,11 @@ describe('a run of which 30 webhooks did not hear', () => {
       body: { job_id: job.id, run_id: 3, engine_version: '1.9' },
     });
     expect((await read(3)).json.data).toEqual([]);
+  });
+
+  test('a run that is no longer on record, but in the log, has none', async () => {
+    await notify('Notified 1', 4, ['job.run.completed']);
+    expect(await read(4)).toMatchObject({ status: 200, json: { data: [] } });
   });
 
   test.each([

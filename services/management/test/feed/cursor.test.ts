@@ -8,14 +8,13 @@ const GENERATIONS = [
   { id: SECOND, firstPosition: 500n },
   { id: THIRD, firstPosition: 800n },
 ];
-const RETENTION_DAYS = 30;
-const SERVER = { generations: GENERATIONS, end: 1_000n, markedPosition: 950n, nowSeconds: 10_000_000 };
+const SERVER = { generations: GENERATIONS, end: 1_000n, markedPosition: 950n, oldestSeconds: 9_000_000 };
 const START = { position: 0n, eventId: '' };
 const cursor = (fields: Partial<FeedCursor>): FeedCursor => ({
   generation: THIRD,
   position: 900n,
   eventId: '',
-  issuedAtSeconds: SERVER.nowSeconds,
+  sinceSeconds: SERVER.oldestSeconds,
   ...fields,
 });
 
@@ -54,15 +53,15 @@ test.each([
     { gone: expect.stringContaining('not of this feed'), continueAt: START },
   ],
   [
-    'of the last second of the retention',
-    cursor({ issuedAtSeconds: SERVER.nowSeconds - 30 * 86_400 }),
+    'since the beginning of the oldest day',
+    cursor({ sinceSeconds: SERVER.oldestSeconds }),
     { from: { position: 900n, eventId: '' } },
   ],
   [
-    'that is older than the retention',
-    cursor({ issuedAtSeconds: SERVER.nowSeconds - 30 * 86_400 - 1 }),
+    'of a day that the log has lost',
+    cursor({ sinceSeconds: SERVER.oldestSeconds - 1 }),
     { gone: expect.stringContaining('expired'), continueAt: START },
   ],
 ])('a cursor %s', (_name, input, expected) => {
-  expect(resolveCursor(input, SERVER, RETENTION_DAYS)).toEqual(expected);
+  expect(resolveCursor(input, SERVER)).toEqual(expected);
 });

@@ -2,6 +2,10 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { createId, type EventType, type JobRunEvent, renderPayload } from '@runhook/contract';
 import { EVENT_COLUMNS, type Pool, type Transaction, unnestSql, unnestValues } from '@runhook/database';
 import { EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
+import { FEED_START } from '../../src/feed/cursor.ts';
+import { readFeedPage } from '../../src/feed/page.ts';
+import { FeedStateReader } from '../../src/feed/state.ts';
+import { FeedWaits } from '../../src/feed/waits.ts';
 import { failure, type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
 
 let harness: Harness;
@@ -97,6 +101,90 @@ test('a page of events that do not match is empty and has a new cursor', async (
   await eventually(async () => expect((await read({ after: first.next })).ids).toHaveLength(1));
 });
 
+test('a page ends after some megabytes or seconds, also if no event matches', async () => {
+  const large = Array.from({ length: 24 }, (_, index) => {
+    const event = eventOf('job.run.started', { runId: index + 1 });
+    return { ...event, data: { ...event.data, runReason: 'x'.repeat(400_000) } } as JobRunEvent;
+  });
+  await insert(large);
+  await insert([eventOf('job.run.errored')]);
+  await eventually(async () => {
+    const first = await read();
+    expect(first.json).toMatchObject({ data: [], extra: { pagination: { has_more: true } } });
+    expect((await read({ after: first.next })).ids).toHaveLength(1);
+  });
+  let readCount = 0;
+  let nowMs = 0;
+  const page = await readFeedPage(pool(), {
+    accountId: account.id,
+    from: FEED_START,
+    horizon: 2n ** 62n,
+    limit: 100,
+    nowMs: () => nowMs,
+    itemOf() {
+      readCount += 1;
+      nowMs = 60_000;
+      return null;
+    },
+  });
+  expect(page.hasMore).toBe(true);
+  expect(readCount).toBe(2);
+});
+
+test('a cursor inside the log has the time of its event, one at the end that of the page', async () => {
+  await insert([eventOf('job.run.errored')]);
+  await insert([eventOf('job.run.errored', { runId: 2 })]);
+  await readAll(2);
+  const { rows } = await pool().query(
+    `UPDATE events SET created_at = created_at - interval '12 hours' WHERE account_id = $1
+     RETURNING floor(extract(epoch FROM created_at))::int AS seconds`,
+    [account.id],
+  );
+  const sinceOf = ({ next }: Page) => Number(next.split('.')[2]);
+  const first = await read({ limit: 1 });
+  expect(rows.map(({ seconds }) => seconds)).toContain(sinceOf(first));
+  expect(sinceOf(await read({ after: first.next }))).toBeGreaterThan(sinceOf(first) + 3_600);
+});
+
+test('a wait passes events that do not match once, and ends with one that does', async () => {
+  const state = new FeedStateReader({ database: pool() });
+  const waits = new FeedWaits({ database: pool(), state, pollIntervalMs: () => 1 });
+  const evaluated: string[] = [];
+  const target = {
+    accountId: account.id,
+    from: FEED_START,
+    matches({ eventId, eventType }: JobRunEvent) {
+      evaluated.push(eventId);
+      return eventType === 'job.run.errored';
+    },
+  };
+  const waiting = waits.wait(target, 20_000, new AbortController().signal);
+  const events = [eventOf('job.run.started'), eventOf('job.run.completed'), eventOf('job.run.errored')];
+  for (const [index, event] of events.entries()) {
+    await insert([event]);
+    await eventually(async () => expect(evaluated).toHaveLength(index + 1));
+  }
+  expect(await waiting).toBe(true);
+  expect(evaluated).toEqual(events.map(({ eventId }) => eventId));
+});
+
+test('a request that waits counts once towards the limit of requests', async () => {
+  // The creation of the webhook was the first.
+  const second = await harness.startSecond({ apiRateLimitPerMinute: 2 });
+  const path = account.path(`/subscription/${subscription.id}/events?after=latest&wait=20`);
+  let isDone = false;
+  const waiting = second.call('GET', path, { token: account.token }).finally(() => {
+    isDone = true;
+  });
+  await eventually(async () => {
+    await insert([eventOf('job.run.errored')]);
+    expect(isDone).toBe(true);
+  });
+  const { status, json } = await waiting;
+  expect([status, json.data?.length > 0]).toEqual([200, true]);
+  await second.close();
+});
+
 test('no page passes an open transaction, and none leaves out an event', async () => {
   const client = await pool().connect();
   try {
@@ -150,9 +238,9 @@ test('parameters and cursors are checked, and a foreign or expired cursor is a 4
   const page = await readAll(1);
   for (const query of [{ after: 'x' }, { wait: 21 }, { limit: 0 }, { offset: 1 }])
     expect((await read(query)).status).toBe(400);
-  const [generation = '', position, issuedAt] = page.next.split('.');
-  const old = `${generation}.${position}.${Number(issuedAt) - 31 * 86_400}`;
-  for (const after of [`${'0'.repeat(32)}.${position}.${issuedAt}`, old]) {
+  const [generation = '', position, since] = page.next.split('.');
+  const old = `${generation}.${position}.${Number(since) - 31 * 86_400}`;
+  for (const after of [`${'0'.repeat(32)}.${position}.${since}`, old]) {
     const gone = await read({ after });
     expect(gone.status).toBe(410);
     expect((await read({ after: gone.json.data.next_after })).ids).toEqual(page.ids);

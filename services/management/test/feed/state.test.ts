@@ -22,6 +22,7 @@ function openReader() {
       horizon: String(server.horizon),
       end_position: String(server.end),
       now_seconds: '1',
+      oldest_seconds: '0',
     };
     return { rows: [row] };
   };

@@ -267,6 +267,18 @@ describe('updating a subscription', () => {
     expect((await put(id, SUBSCRIPTION_FIELDS)).json.data.active).toBe(true);
   });
 
+  test('accepts the stored URL although only an older release permitted it, and no other such URL', async () => {
+    const { id } = await harness.newSubscription(account);
+    const data = { clientUrl: 'https://a..example.com/' };
+    await harness.database.prisma.subscription.update({ where: { id }, data });
+    const fields = { ...SUBSCRIPTION_FIELDS, active: false };
+    expect((await put(id, { ...fields, client_url: data.clientUrl })).json.data).toMatchObject({
+      client_url: data.clientUrl,
+      active: false,
+    });
+    expect((await put(id, { ...fields, client_url: 'https://b..example.com/' })).status).toBe(400);
+  });
+
   test('increases updated_at every time', async () => {
     const created = await harness.newSubscription(account);
     let beforeMicros = created.updated_at;
