@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { describeConsole, type Visit } from '../support/describe-console.ts';
-import { headingOf, openOptions } from '../support/page-parts.ts';
+import { clickSwitch, headingOf, openOptions } from '../support/page-parts.ts';
 import { expectOnPage } from '../support/waiting.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 
@@ -57,7 +57,7 @@ describeConsole('formats and delivery options', (story) => {
     await page.getByRole('radio', { name: 'Run started' }).check();
     await page.getByText('Nothing is sent to PagerDuty for this event', { exact: false }).waitFor();
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText(/^The options of the format .*\.$/).waitFor();
+    await page.getByText(/^Integration key is required/).waitFor();
     const key = page.locator('input[type=password]').first();
     await key.fill('0123456789abcdef0123456789abcdef');
     await page.getByRole('button', { name: 'Save' }).click();
@@ -72,6 +72,27 @@ describeConsole('formats and delivery options', (story) => {
     await page.goto(urlOf(`${webhookPathOf(world, webhook?.id ?? '')}/edit`));
     expect(await key.inputValue()).toBe('');
     expect(await key.getAttribute('placeholder')).toBe('***');
+    // Stored values are not sent to an unsaved address.
+    await page.getByRole('textbox', { name: 'Endpoint' }).fill('https://events.eu.pagerduty.com/v2/enqueue');
+    await page.getByRole('button', { name: 'Send this event now' }).click();
+    await page.getByText(/^To test these changes, enter “Integration key” again/).waitFor();
+  });
+
+  story('shows a problem of a field that a feed does not need', async (visit) => {
+    const { page } = visit;
+    await open(visit, 'new');
+    await page.getByRole('textbox', { name: 'Name' }).fill('Feed');
+    await page.getByRole('checkbox', { name: /Run errored/ }).check();
+    await openOptions(page);
+    await page.getByRole('textbox', { name: 'Rate limit' }).fill('0');
+    await clickSwitch(page.getByRole('switch', { name: 'Feed only' }));
+    await page.getByRole('textbox', { name: 'Rate limit' }).waitFor({ state: 'hidden' });
+    await page.locator('summary', { hasText: 'More options' }).click();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText(/^Enter a number from 0\.1/).waitFor();
+    await page.getByRole('textbox', { name: 'Rate limit' }).fill('');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await headingOf(page, 'Feed');
   });
 
   story('finds webhooks by label, and duplicates one with its options', async (visit) => {

@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { request } from './request.ts';
+import { type Query, request } from './request.ts';
 
 const ENVIRONMENTS = '/api/v3/accounts/{account_id}/environments';
 const PROJECTS = '/api/v3/accounts/{account_id}/projects';
@@ -21,14 +21,44 @@ export function resourceSearchQuery(accountId: number, kind: ResourceKind, searc
     queryKey: ['accounts', accountId, kind, 'search', search],
     queryFn: async ({ signal }): Promise<NamedResource[]> => {
       const query = { search, limit: SHOWN_MAX, order_by: 'name' } as const;
-      const parts = { path: { account_id: accountId }, query, signal };
-      const { data } = await (kind === 'projects'
-        ? request('get', PROJECTS, parts)
-        : request('get', ENVIRONMENTS, parts));
-      return data;
+      return readResources(accountId, kind, query, signal);
     },
     placeholderData: keepPreviousData,
   });
+}
+
+/** Maximum page size of the API. */
+const IDS_MAX = 100;
+
+/** Returns the resources with these ids that still exist, for their names. */
+export function resourcesByIdQuery(accountId: number, kind: ResourceKind, ids: readonly string[]) {
+  const sorted = [...new Set(ids)].sort();
+  return queryOptions({
+    queryKey: ['accounts', accountId, kind, 'ids', sorted],
+    enabled: sorted.length > 0,
+    staleTime: 60_000,
+    queryFn: async ({ signal }) => {
+      const resources: NamedResource[] = [];
+      for (let first = 0; first < sorted.length; first += IDS_MAX) {
+        const query = { id__in: sorted.slice(first, first + IDS_MAX).join(','), limit: IDS_MAX };
+        resources.push(...(await readResources(accountId, kind, query, signal)));
+      }
+      return resources;
+    },
+  });
+}
+
+async function readResources(
+  accountId: number,
+  kind: ResourceKind,
+  query: Query<'get', typeof ENVIRONMENTS> & Query<'get', typeof PROJECTS>,
+  signal: AbortSignal,
+): Promise<NamedResource[]> {
+  const parts = { path: { account_id: accountId }, query, signal };
+  const { data } = await (kind === 'projects'
+    ? request('get', PROJECTS, parts)
+    : request('get', ENVIRONMENTS, parts));
+  return data;
 }
 
 const PREVIEW = '/api/v3/accounts/{account_id}/webhooks/preview';

@@ -29,7 +29,7 @@ export function MatchCount({ accountId, values }: MatchCountProps) {
   );
 }
 
-/** States below which rate the recent events would pile up; nothing without a rate limit. */
+/** Compares the rate limit with what the recent events need; nothing without a rate limit. */
 export function RateLimitNote({ accountId, values }: MatchCountProps) {
   const { data } = useMatchCount(accountId, values);
   const rateLimit = Number(values.rateLimit);

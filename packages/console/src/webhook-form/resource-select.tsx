@@ -2,7 +2,7 @@ import { MultiSelect } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
-import { type ResourceKind, resourceSearchQuery } from '../api/filters.ts';
+import { type ResourceKind, resourceSearchQuery, resourcesByIdQuery } from '../api/filters.ts';
 
 const DEBOUNCE_MS = 200;
 
@@ -23,9 +23,11 @@ export function ResourceSelect({ accountId, kind, label, singular, value, ...fie
   const [search, setSearch] = useState('');
   const [debounced] = useDebouncedValue(search.trim(), DEBOUNCE_MS);
   const found = useQuery(resourceSearchQuery(accountId, kind, debounced)).data ?? [];
+  const [initialIds] = useState(value);
+  const chosen = useQuery(resourcesByIdQuery(accountId, kind, initialIds)).data ?? [];
   // A selected resource keeps its name when the next search does not return it.
   const names = useRef(new Map<string, string>());
-  for (const { id, name } of found) names.current.set(String(id), name);
+  for (const { id, name } of [...chosen, ...found]) names.current.set(String(id), name);
   const ids = [...new Set([...found.map(({ id }) => String(id)), ...value])];
   return (
     <MultiSelect

@@ -1,7 +1,7 @@
 import { Code } from '@mantine/core';
 import { formatByName } from '@runhook/contract/formats';
 import { useQuery } from '@tanstack/react-query';
-import { type ResourceKind, resourceSearchQuery } from '../api/filters.ts';
+import { type ResourceKind, resourcesByIdQuery } from '../api/filters.ts';
 import type { Subscription } from '../api/types.ts';
 import { Fact } from './fact.tsx';
 
@@ -61,7 +61,7 @@ export default function OptionFacts({ accountId, webhook }: OptionFactsProps) {
 }
 
 function Names({ accountId, kind, ids }: { accountId: number; kind: ResourceKind; ids: readonly string[] }) {
-  const found = useQuery(resourceSearchQuery(accountId, kind, '')).data ?? [];
+  const found = useQuery(resourcesByIdQuery(accountId, kind, ids)).data ?? [];
   const names = new Map(found.map(({ id, name }) => [String(id), name]));
   return ids.map((id) => names.get(id) ?? id).join(', ');
 }

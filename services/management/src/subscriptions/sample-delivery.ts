@@ -34,11 +34,11 @@ export interface Sample {
 
 /** Response of the test endpoints (docs/contract.md#test-endpoint). */
 export interface Verification {
-  /** Error in one sentence, or null if the endpoint responded with a 2xx. */
+  /** Error in one sentence, or null if the endpoint accepted the request. */
   verification_error: string | null;
   /** The endpoint's status; without a response, "504" (timeout) or "502". */
   verification_status_code: string;
-  /** Null if the endpoint responded with a 2xx; absent from the response to a GET unless included. */
+  /** Null if the endpoint accepted the request; absent from the response to a GET unless included. */
   verification_error_code?: string | null;
   /** Absent from the response to a GET unless included. */
   exchange?: TestExchange;

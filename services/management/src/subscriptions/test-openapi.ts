@@ -129,7 +129,8 @@ export const testPaths: Paths = {
 const VERIFICATION: PropertiesOf<Required<Verification>> = {
   verification_error: {
     type: ['string', 'null'],
-    description: 'The error in a sentence; null if the endpoint responded with a 2xx.',
+    description:
+      'The error in a sentence; null if the endpoint accepted the request: by a 2xx, or by the rules of the format.',
   },
   verification_status_code: httpStatusText(
     'Status of the response, or without a response "504" (timeout) or "502"; `verification_error_code` has the cause.',
@@ -137,7 +138,7 @@ const VERIFICATION: PropertiesOf<Required<Verification>> = {
   verification_error_code: {
     type: ['string', 'null'],
     description:
-      'Error code, for programs; `unsuccessful_status` if the endpoint responded. Null without an error. With `GET`, only if `include` requests it.',
+      'Error code, for programs; `unsuccessful_status` or `not_accepted` if the endpoint responded. Null without an error. With `GET`, only if `include` requests it.',
   },
   exchange: schemaRef('TestExchange'),
 };
@@ -198,7 +199,7 @@ export const testSchemas: Record<string, Schema> = {
         description:
           'Request headers by their names in lower case, with `***` in place of signatures and additional headers.',
       },
-      request_body: text('The exact text that was sent and signed.'),
+      request_body: text('The text that was sent and signed, with `***` in place of options of the format.'),
       ...LOGGED_RESPONSE_PROPERTIES,
       timings: {
         anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
