@@ -74,8 +74,8 @@ export function deliveryFields(options: DeliveryOptions): Partial<Fields> {
   };
 }
 
-/** Adds the filters and labels of the webhook that an update does not name, because each has an option of its own. */
-export function keepOthers(
+/** Adds the filters and labels of the webhook that an update does not name, because each has a separate option. */
+export function withStoredMembers(
   fields: Partial<Fields>,
   webhook: { [Name in 'filters' | 'labels']?: Schemas['Subscription'][Name] | undefined },
 ): Partial<Fields> {

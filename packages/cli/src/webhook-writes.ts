@@ -2,7 +2,12 @@ import { EVENT_TYPES } from '@runhook/contract';
 import { InvalidArgumentError } from 'commander';
 import { type Command, choice, option, parsers, repeatable, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
-import { type DeliveryOptions, deliveryFields, deliveryOptions, keepOthers } from './webhook-options.ts';
+import {
+  type DeliveryOptions,
+  deliveryFields,
+  deliveryOptions,
+  withStoredMembers,
+} from './webhook-options.ts';
 import {
   type EventType,
   eventType,
@@ -146,7 +151,7 @@ export const update: Command<UpdateOptions> = {
     if (active && inactive) throw new UsageError('Give --active or --inactive, not both.');
     const client = await connect(context.env, options);
     const current = await resolveWebhook(client, reference);
-    const kept = {
+    const stored = {
       ...(!clear.includes('filters') && { filters: current.filters }),
       ...(!clear.includes('labels') && { labels: current.labels }),
     };
@@ -162,7 +167,7 @@ export const update: Command<UpdateOptions> = {
         description: description ?? current.description,
         ...((active || inactive) && { active: active === true }),
         ...Object.fromEntries(clear.map((field) => [field, null])),
-        ...keepOthers(optionalFields(options), kept),
+        ...withStoredMembers(optionalFields(options), stored),
       },
     });
     await context.writeResult(webhookText(webhook), webhook);

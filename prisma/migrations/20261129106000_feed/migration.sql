@@ -7,7 +7,7 @@ ALTER TABLE "events" ADD COLUMN "position" BIGINT;
 ALTER TABLE "events" ALTER COLUMN "position" SET DEFAULT (pg_current_xact_id()::text)::bigint;
 
 -- Prisma's schema has no partial indexes. This one has no rows yet.
--- allows require-concurrent-index-creation: services stand still for this one, and PostgreSQL builds no index of a partitioned table so.
+-- allows require-concurrent-index-creation: the upgrade to this release crosses the baseline, so nothing writes meanwhile, and PostgreSQL builds no index of a partitioned table so.
 CREATE INDEX "events_feed_idx" ON "events" ("account_id", "position") WHERE "position" IS NOT NULL;
 
 -- CreateTable
@@ -47,7 +47,7 @@ DECLARE
   highest bigint := 0;
   account bigint;
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtext('runhook.renew_feed_generation'));
+  PERFORM pg_advisory_xact_lock(hashtext('runhook.renew_feed_generation'), 0);
   SELECT * INTO latest FROM feed_generations ORDER BY number DESC LIMIT 1;
   SELECT * INTO current_history FROM server_history();
   IF latest.system_identifier = current_history.system_identifier AND latest.timeline = current_history.timeline THEN

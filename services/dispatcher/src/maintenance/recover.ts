@@ -39,7 +39,7 @@ const RECOVERIES_MAX = 100;
 const PASS_MS = 10_000;
 
 /**
- * Processes the next page of each running recovery, in transactions of their own: the error of one stops no other.
+ * Processes the next page of each running recovery, in separate transactions: the error of one stops no other.
  * Recoveries that another dispatcher is processing are skipped.
  * @param onError called with each error, after which a later pass repeats the page
  */
