@@ -311,7 +311,9 @@ describe('on a log that is partitioned by account', () => {
     const state = { readHorizon: async () => horizon, settle: async () => undefined };
     const waits = new FeedWaits({ database: pool, state, pollIntervalMs: () => 1 });
     const { signal } = new AbortController();
-    expect(await waits.wait({ accountId, from: FEED_START, matches: () => true }, WAIT_TIMEOUT_MS, signal)).toBe(true);
+    expect(
+      await waits.wait({ accountId, from: FEED_START, matches: () => true }, WAIT_TIMEOUT_MS, signal),
+    ).toBe(true);
   });
 
   test('Citus accepts every statement of the tests above', () => {
