@@ -166,6 +166,21 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(new Set(sent.map(({ dedup_key }) => dedup_key)).size).toBe(1);
   });
 
+  test('a trigger whose response was costly to read is not repeated', async () => {
+    await subscribe('pagerduty', '/v2/enqueue', pagerDutyTarget);
+    harness.receiver.handleWith((request, response) => {
+      response.statusCode = 202;
+      for (let chunk = 0; chunk < 1_000; chunk += 1) response.write('x');
+      request.once('end', () => response.end());
+      request.resume();
+    });
+    await harness.startDispatcher();
+    const { data, ...completed } = event('job.run.completed');
+    expect(await deliver(event('job.run.errored'))).toMatchObject({ status: 'delivered' });
+    const failed = { ...completed, data: { ...data, runStatus: 'Errored', runStatusCode: 20 } };
+    expect(await deliver(failed as JobRunEvent)).toMatchObject({ status: 'cancelled' });
+  });
+
   test('a trigger that is older than a delivered resolve of its job is not sent', async () => {
     const { id } = await subscribe('pagerduty', '/v2/enqueue', pagerDutyTarget);
     const trigger = event('job.run.errored');
