@@ -72,7 +72,7 @@ async function takePictures(browser, { management, demo, testing }, deliveryId) 
     { name: 'new-webhook', path: `${list}/new`, prepare: fillForm },
     { name: 'webhook', path: webhook },
     { name: 'webhook-dark', path: webhook, colorScheme: 'dark' },
-    { name: 'delivery', path: `${webhook}/deliveries/${deliveryId}` },
+    { name: 'delivery', path: `${webhook}/deliveries/${deliveryId}`, prepare: waitForWebhook },
     { name: 'events', path: `/accounts/${demo.account.id}/events`, prepare: waitForDeliveries },
     { name: 'run', path: `/accounts/${demo.account.id}/runs/${RUN_ID}` },
     { name: 'help', path: `${webhook}/help` },
@@ -123,13 +123,14 @@ async function waitForDeliveries(page) {
   await page.getByRole('heading', { level: 2, name: 'Deliveries' }).waitFor();
 }
 
+/** Waits until the page has loaded the name of the webhook, after its heading. */
+async function waitForWebhook(page) {
+  await page.getByRole('main').getByRole('link', { name: 'On-call pager' }).waitFor();
+}
+
 async function fillForm(page) {
   await page.getByRole('textbox', { name: 'Name' }).fill('Data quality alerts');
-  await page
-    .getByRole('textbox', { name: 'Description' })
-    .fill('Opens a ticket for the team that owns the job.');
   await page.getByRole('checkbox', { name: /Run errored/ }).check();
-  await page.getByLabel('Jobs', { exact: true }).first().fill('finance');
-  await page.getByRole('option', { name: /^Finance marts/ }).click();
-  await page.getByRole('textbox', { name: 'Endpoint' }).fill('https://tickets.example.com/hooks/data');
+  await page.getByRole('textbox', { name: 'Endpoint' }).fill('https://discord.com/api/webhooks/1234/demo');
+  await page.getByRole('region', { name: 'Message in Discord' }).waitFor();
 }
