@@ -30,25 +30,28 @@ export function createSampleEvent(
 
 const RUN_SECONDS = 94;
 
-/**
- * An id that no job has, because formats identify alerts by the job: a sample with the id of a real one would open or resolve
- * that job's alert. It fits into the integers of all consumers.
- */
-const SAMPLE_JOB_ID = String(2 ** 31 - 1);
+/** An id that no job has: PagerDuty identifies alerts by the job, so that of a real one would open or resolve its alert. */
+const JOB_ID_WITHOUT_ALERT = String(2 ** 31 - 1);
 
 /**
  * Creates the sample that is sent to test an endpoint and shown in the console: an event that has just occurred. Its
  * job and run are made up.
+ * @param identity `format` is the name of the format in which it is sent, null for the payload
  */
 export function sampleEvent(
   eventType: EventType,
-  { accountId, eventId, now }: { accountId: number; eventId: string; now: Date },
+  {
+    accountId,
+    eventId,
+    now,
+    format = null,
+  }: { accountId: number; eventId: string; now: Date; format?: string | null },
 ): JobRunEvent {
   const timestamp = nanosecondTimestamp(now.toISOString()) as string;
   const { statuses } = EVENT_TYPE_TABLE[eventType];
   const startedMs = now.getTime() - (statuses[0] === 'Running' ? 0 : RUN_SECONDS * 1000);
   const run = {
-    jobId: SAMPLE_JOB_ID,
+    jobId: format === 'pagerduty' ? JOB_ID_WITHOUT_ALERT : '123',
     jobName: 'Daily job (sample)',
     runId: '12345',
     environmentId: '1234',

@@ -44,7 +44,7 @@ export function SamplePanel({
   const test = useMutation({ mutationFn: send, gcTime: 0 });
   const serviceState = useQuery(serviceStateQuery(accountId));
   const [now] = useState(() => new Date());
-  const event = sampleEvent(eventType, { accountId, eventId: EVENT_ID, now });
+  const event = sampleEvent(eventType, { accountId, eventId: EVENT_ID, now, format });
   const { fires, remark } = EVENT_TEXTS[eventType];
   return (
     <section className={classes.panel} aria-labelledby={headingId}>

@@ -202,7 +202,12 @@ describe('the alert of a job at PagerDuty', () => {
   });
 
   test('is not that of a real job if the event is a sample', () => {
-    const identity = { accountId: 1, eventId: EVENTS['job.run.errored'].eventId, now: new Date() };
+    const identity = {
+      accountId: 1,
+      eventId: EVENTS['job.run.errored'].eventId,
+      now: new Date(),
+      format: 'pagerduty',
+    };
     const event = sampleEvent('job.run.errored', identity);
     const { dedup_key } = JSON.parse(
       pagerduty.render({ ...CONTEXT, event, consoleUrl: null }).body as string,

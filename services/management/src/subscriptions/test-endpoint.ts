@@ -96,10 +96,11 @@ async function storedSample(
 ): Promise<Sample> {
   requireEndpoint(row);
   const signatureKey = signatureKeyOf(row);
+  const message = testFormat(fields, row, secrets);
   return {
     accountId: account.id,
-    event: await testEvent(prisma, account.id, { eventId: fields.event_id, eventType: fields.event_type }),
-    message: testFormat(fields, row, secrets),
+    event: await testEvent(prisma, account.id, fields, message),
+    message,
     consoleUrl,
     subscription: row,
     url: row.clientUrl,
@@ -125,12 +126,11 @@ export function testUnsavedEndpoint(deps: Dependencies & { urlProblem: UrlProble
       const columns = headerColumns(fields, null, secrets);
       const hmacSecret = fields.hmac_secret ?? createHmacSecret();
       const message = testFormat(fields, null, secrets);
-      const eventFields = { eventId: fields.event_id, eventType: fields.event_type };
       const verification = await sendSample(
         deps,
         {
           accountId: account.id,
-          event: await testEvent(prisma, account.id, eventFields),
+          event: await testEvent(prisma, account.id, fields, message),
           message,
           consoleUrl,
           subscription: { id: createId('subscription'), name: fields.name },

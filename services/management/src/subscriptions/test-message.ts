@@ -63,11 +63,16 @@ export function testFormat(
 export async function testEvent(
   prisma: PrismaClient,
   accountId: number,
-  { eventId, eventType }: { eventId?: string | null | undefined; eventType: EventType },
+  {
+    event_id: eventId,
+    event_type: eventType,
+  }: Pick<TestMessageFields, 'event_id'> & { event_type: EventType },
+  { format }: TestFormat,
 ): Promise<JobRunEvent> {
   if (!eventId) {
     const now = new Date();
-    return sampleEvent(eventType, { accountId, eventId: createId('event', now.getTime()), now });
+    const eventIdOfSample = createId('event', now.getTime());
+    return sampleEvent(eventType, { accountId, eventId: eventIdOfSample, now, format: format?.name ?? null });
   }
   const event = isId('event', eventId) ? await findEvent(prisma, accountId, eventId) : null;
   if (event !== null) return event;
