@@ -79,10 +79,16 @@ function envelopeProblem(status: number, contentType: unknown, body: string): st
   if (envelope?.status?.code !== status) return 'status.code differs';
   if (status < 400) return 'data' in envelope ? null : 'no data';
   const { is_success, user_message, developer_message } = envelope.status;
-  const isFailure = envelope.data === null && is_success === false && typeof developer_message === 'string';
+  // The rejection of a cursor of a feed has the one that continues.
+  const hasNoData = envelope.data === null || (status === 410 && isObject(envelope.data, 'next_after'));
+  const isFailure = hasNoData && is_success === false && typeof developer_message === 'string';
   return isFailure && typeof user_message === 'string' && user_message !== ''
     ? null
     : 'not an error envelope';
+}
+
+function isObject(value: unknown, onlyKey: string): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).join() === onlyKey;
 }
 
 interface Envelope {
