@@ -136,7 +136,20 @@ describeConsole('formats and delivery options', (story) => {
     const { page, world, urlOf, signInAs } = visit;
     const fields = { name: 'Was off', event_types: ['job.run.started'], active: false };
     const id = await subscribe(world, { ...fields, client_url: `${world.receiver.url}/missed` });
+    await subscribe(world, {
+      name: 'Was on',
+      event_types: ['job.run.started'],
+      client_url: `${world.receiver.url}/on`,
+    });
     const runIds = [await world.run(), await world.run()];
+    const waitForAll = async (path: string) => {
+      for (const runId of runIds)
+        await world.receiver.waitFor(
+          (request) => request.path === path && String(request.body).includes(`"runId":"${runId}"`),
+        );
+    };
+    // An event that is dispatched after the activation is not missed.
+    await waitForAll('/on');
     const path = webhookApiOf(world, id);
     const webhook = await world.call<object>('ada', 'GET', path);
     await world.call('ada', 'PUT', path, { ...webhook, active: true });
@@ -148,10 +161,7 @@ describeConsole('formats and delivery options', (story) => {
     await dialog.getByText(/^\d+ events of .+ will be sent: \d+ never sent\.$/).waitFor();
     await dialog.getByRole('button', { name: 'Send them' }).click();
     await dialog.getByText(/^Done: /).waitFor();
-    for (const runId of runIds)
-      await world.receiver.waitFor(
-        (request) => request.path === '/missed' && String(request.body).includes(`"runId":"${runId}"`),
-      );
+    await waitForAll('/missed');
   });
 
   story('counts the recent events that filters match', async (visit) => {
