@@ -487,10 +487,13 @@ test('the current content is returned of a file that is replaced after its downl
     const waiting = `SELECT FROM pg_locks WHERE relation = 'artifact_contents'::regclass AND NOT granted`;
     await eventually(async () => expect((await client.query(waiting)).rowCount).toBe(1));
     const replacement = [path.split('/')[6], randomUUID()];
-    await client.query('UPDATE artifact_contents SET object_id = $2 WHERE run_id = $1', replacement);
+    await client.query(
+      "UPDATE artifact_contents SET object_id = $2, content = 'new' WHERE run_id = $1",
+      replacement,
+    );
     await client.query('UPDATE artifacts SET object_id = $2 WHERE run_id = $1', replacement);
     await client.query('COMMIT');
-    expect((await download).body.toString()).toBe('old');
+    expect((await download).body.toString()).toBe('new');
   } finally {
     client.release();
   }
