@@ -172,6 +172,7 @@ export {
 } from './subscriptions.ts';
 export {
   codePointLength,
+  formatCount,
   hasInvalidText,
   INVALID_TEXT_PROBLEM,
   isLongerThan,

@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import {
   codePointLength,
   createId,
+  formatCount,
   hasInvalidText,
   isLongerThan,
   parseEvent,
@@ -84,4 +85,13 @@ describe.each(Object.values(EVENTS))('an event of the type $eventType', (event) 
     expect(hasInvalidText(body)).toBe(false);
     expect(JSON.parse(body)).toMatchObject({ webhookName: REPAIRED, data: repaired });
   });
+});
+
+test.each([
+  [0, '0'],
+  [999, '999'],
+  [1_000, '1,000'],
+  [1_234_567, '1,234,567'],
+])('a count of %d has a comma between thousands', (count, text) => {
+  expect(formatCount(count)).toBe(text);
 });

@@ -4,6 +4,7 @@ import {
   eventMatches,
   type FilterSets,
   formatByName,
+  formatCount,
   type IdSet,
   type JobRunEvent,
   type Plan,
@@ -164,7 +165,7 @@ export function undeliverableReason(
 /** Returns the reason for cancelling a delivery without a slot in a full lane (docs/contract.md#lanes). */
 export function fullLaneReason(pendingMax: number): string {
   return (
-    `The account has more than ${pendingMax.toLocaleString('en-US')} pending deliveries, and this webhook has ` +
+    `The account has more than ${formatCount(pendingMax)} pending deliveries, and this webhook has ` +
     'reached its share of them. Redeliver or recover it when its endpoint responds again.'
   );
 }

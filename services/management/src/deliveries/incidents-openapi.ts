@@ -1,3 +1,4 @@
+import { formatCount } from '@runhook/contract';
 import { CAUSE_CODES } from '@runhook/contract/causes';
 import {
   count,
@@ -47,8 +48,7 @@ const INCIDENT_EXAMPLE: IncidentView = {
   ],
 };
 
-/** Written without `toLocaleString`, which would load all locales of Node for one number. */
-const COUNT_LIMIT_TEXT = `Counted up to ${COUNT_MAX / 1_000},000.`;
+const COUNT_LIMIT_TEXT = `Counted up to ${formatCount(COUNT_MAX)}.`;
 
 /** Paths of the OpenAPI document; see docs/contract.md#incidents. */
 export const incidentPaths: Paths = {

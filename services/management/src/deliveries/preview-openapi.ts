@@ -1,4 +1,4 @@
-import { EVENT_TYPES, FILTER_RUN_STATUSES } from '@runhook/contract';
+import { EVENT_TYPES, FILTER_RUN_STATUSES, formatCount } from '@runhook/contract';
 import {
   count,
   microsTime,
@@ -66,7 +66,7 @@ export const previewPaths: Paths = {
       operationId: 'previewWebhook',
       tags: ['Webhooks'],
       summary: 'Count the recent events that a webhook would match',
-      description: `Of the runs that were created in the last ${PREVIEW_DAYS} days, whether or not webhooks existed. Stops at ${PREVIEW_RUNS_MAX.toLocaleString('en-US')} runs, or after some seconds. Also counts events for which a format sends nothing.`,
+      description: `Of the runs that were created in the last ${PREVIEW_DAYS} days, whether or not webhooks existed. Stops at ${formatCount(PREVIEW_RUNS_MAX)} runs, or after some seconds. Also counts events for which a format sends nothing.`,
       parameters: [
         namesParameter('event_types', 'Event types. Default: all', EVENT_TYPES),
         idsParameter('job_ids', 'Ids of jobs'),

@@ -1,3 +1,4 @@
+import { formatCount } from '@runhook/contract';
 import { EVENT_INCLUSIONS } from '@runhook/database';
 import {
   count,
@@ -183,7 +184,7 @@ export const recoverySchemas: Record<string, Schema> = {
       total_count: count('Number of matching deliveries at its creation.'),
       count_limited: {
         const: true,
-        description: `Present if the count ended after ${RECOVERY_COUNT_MAX.toLocaleString('en-US')} events or some seconds: there may be more, which are sent, too.`,
+        description: `Present if the count ended after ${formatCount(RECOVERY_COUNT_MAX)} events or some seconds: there may be more, which are sent, too.`,
       },
       recovered_count: count(
         'Number of deliveries queued so far, without those that were redelivered manually before.',
@@ -211,7 +212,7 @@ export const recoverySchemas: Record<string, Schema> = {
       total_count: count('Number of deliveries that the recovery would send.'),
       count_limited: {
         type: 'boolean',
-        description: `Whether the count ended after ${RECOVERY_COUNT_MAX.toLocaleString('en-US')} events or some seconds, so that there may be more.`,
+        description: `Whether the count ended after ${formatCount(RECOVERY_COUNT_MAX)} events or some seconds, so that there may be more.`,
       },
       counts: schemaRef('RecoveryCounts'),
     },
