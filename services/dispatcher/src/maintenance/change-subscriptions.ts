@@ -39,16 +39,17 @@ export async function changeSubscriptions(
   pageSize = PAGE_SIZE,
 ): Promise<number> {
   let count = 0;
-  for (let isFull = true; isFull; ) {
+  for (let isContinued = true; isContinued; ) {
     const rows = await runStatement(database, find(condition), [pageSize, ...values], `find-${name}`);
     const before = count;
     const change = async (ids: readonly unknown[]) => {
       count += (await runStatement(database, statement(lock(condition)), [ids, ...values], name)).length;
     };
     const ids = rows.map(({ id }) => id as string);
-    for (const { item, error } of await callHalving(ids, change, isItemFault))
-      await quarantine.setAsideStatus(item, error);
-    isFull = ids.length === pageSize && count > before;
+    const rejected = await callHalving(ids, change, isItemFault);
+    for (const { item, error } of rejected) await quarantine.setAsideStatus(item, error);
+    // A rejected statement may keep its locks until after its error arrives, so that the next one skips rows.
+    isContinued = rejected.length > 0 || (ids.length === pageSize && count > before);
   }
   return count;
 }
