@@ -130,8 +130,8 @@ function collectScans(node: PlanNode, scans: Scan[]): void {
   if (table !== undefined && loops > 0 && !table.endsWith('_default')) {
     const type = node['Node Type'];
     const name = indexOf(node);
-    const isOfWholeDay = type === 'Seq Scan' || name.endsWith('_account_id_created_at_idx');
-    const isOfSmallDay = isOfWholeDay && rows + removed < SMALL_DAY;
+    const readsAllRows = type === 'Seq Scan' || name.endsWith('_account_id_created_at_idx');
+    const isOfSmallDay = readsAllRows && rows + removed < SMALL_DAY;
     scans.push({ table, type, name, rows: (rows + removed) * loops, isOfSmallDay });
   }
   for (const child of node.Plans ?? []) collectScans(child, scans);
