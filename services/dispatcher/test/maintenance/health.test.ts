@@ -275,6 +275,30 @@ describe('a webhook whose change PostgreSQL rejects', () => {
     ]);
     expect(await runHealthPass(options)).toEqual(NO_CHANGES);
   });
+
+  test('is set aside, and a webhook that was locked meanwhile is changed in the same pass', async () => {
+    const other = await seedSubscription(database, { accountId, clientUrl: 'https://receiver.example.com' });
+    const bad = subscriptionId;
+    for (subscriptionId of [bad, other.id]) await fail(90);
+    await database.pool.query(
+      `ALTER TABLE subscriptions ADD CONSTRAINT reject CHECK (NOT (id = '${bad}' AND NOT active)) NOT VALID`,
+    );
+    const locking = await database.pool.connect();
+    try {
+      await locking.query('BEGIN');
+      await locking.query('SELECT FROM subscriptions WHERE id = $1 FOR UPDATE', [other.id]);
+      const unlocking = {
+        async setAsideStatus(id: string, error: unknown) {
+          await locking.query('COMMIT');
+          await quarantine.setAsideStatus(id, error);
+        },
+      };
+      const options = { shouldNotifyAdmins: false, deactivateAfterFailures: 1, quarantine: unlocking };
+      expect(await runHealthPass(options)).toEqual({ ...NO_CHANGES, deactivated: 1 });
+    } finally {
+      locking.release();
+    }
+  });
 });
 
 const DAY_MINUTES = 24 * 60;
